@@ -11,7 +11,7 @@ uint8_t BelowChecks::FindPart() {
   // Gets a front end, for which libc may allocate.
   if (thread_state.phase == Phase::kNew) const SlowPath slow_path;
   const uint8_t part = thread_state.quarantine_part;
-  if (IsOwn(part)) return part;
+  if (ThreadParts::IsPart(part)) return part;
   // A handler that came while a part is taken would take another one.
   thread_state.quarantine_part = ThreadState::kBelowChecks;
   // Pairs with PartOfThread in a signal handler.

@@ -36,9 +36,8 @@ class BelowChecks {
  private:
   static uint8_t PartOfThread() {
     const uint8_t part = thread_state.quarantine_part;
-    return TCMALLOC_LIKELY(IsOwn(part)) ? part : FindPart();
+    return TCMALLOC_LIKELY(ThreadParts::IsPart(part)) ? part : FindPart();
   }
-  static bool IsOwn(uint8_t part) { return static_cast<uint8_t>(part - 1) < Quarantine::kOwnParts; }
   // Returns the part of a thread that has none to itself, with that scope begun.
   static uint8_t FindPart();
 

@@ -90,9 +90,7 @@ class BlockPools {
                                 const Filling& filling, uint64_t seed);
 
   // Returns true if the part of the quarantine is a pool.
-  TCMALLOC_ALWAYS_INLINE static bool IsPool(uint8_t part) {
-    return static_cast<uint8_t>(part - 1) < kPools;
-  }
+  TCMALLOC_ALWAYS_INLINE static bool IsPool(uint8_t part) { return ThreadParts::IsPart(part); }
   static constexpr bool HasClass(uint8_t size_class) {
     return kFirstClass <= size_class && size_class < kClasses;
   }

@@ -748,10 +748,10 @@ bool HardenedHeap::Owns(const void* block) const {
   return state != nullptr && state->load(std::memory_order_relaxed) >= BlockMap::kLive;
 }
 
-// Takes any block out of the thread's pool. Null if there is none.
-void* HardenedHeap::TakeFromPool() {
+// Takes any block out of a pool that this thread has taken. Null if there is none.
+void* HardenedHeap::TakeFromPool(uint8_t part) {
   const BelowChecks scope;
-  return BlockPools::IsPool(scope.part()) ? pools_.TakeAny(scope.part()) : nullptr;
+  return pools_.TakeAny(part);
 }
 
 uint8_t HardenedHeap::ClassOfWaiting(const void* block) {
@@ -773,14 +773,18 @@ bool HardenedHeap::EmptyQuarantine() {
     if (WasFreed(block)) CheckFreed(block, ClassOfWaiting(block));
     GiveBack(block);
   };
-  quarantine_.TakeEach(thread_state.quarantine_part, give_back);
-  while (void* block = TakeFromPool()) give_back(block);
+  const auto empty = [&](uint8_t part) {
+    quarantine_.TakeEach(part, give_back);
+    while (void* block = TakeFromPool(part)) give_back(block);
+  };
+  const uint8_t own = thread_state.quarantine_part;
+  if (ThreadParts::IsPart(own)) empty(own);
   for (uint8_t part = 1; part <= thread_parts.highest(); ++part) {
     if (!thread_parts.TryTakeLeft(part)) continue;
-    quarantine_.TakeEach(part, give_back);
-    while (void* block = pools_.TakeAny(part)) give_back(block);
+    empty(part);
     thread_parts.Return(part);
   }
+  quarantine_.TakeEachShared(give_back);
   for (std::atomic<void*>& place : large_) {
     if (place.load(std::memory_order_relaxed) == nullptr) continue;
     // Acquire-release pairs with the exchange in FreeLarge.

@@ -134,7 +134,7 @@ class HardenedHeap {
   GuardKind ForbidWithin(char* start, size_t bytes, int calls, size_t lost);
   TCMALLOC_ALWAYS_INLINE const char* FindDamage(const void* block, uint8_t size_class) const;
   TCMALLOC_ALWAYS_INLINE void CheckFreed(const void* block, uint8_t size_class) const;
-  void* TakeFromPool();
+  void* TakeFromPool(uint8_t part);
   static uint8_t ClassOfWaiting(const void* block);
   bool WasFreed(const void* block) const;
   bool EmptyQuarantine();

@@ -76,20 +76,20 @@ class Quarantine {
     return leaving;
   }
 
-  // Takes all blocks out that no thread but that of part `own` has to itself, and calls f(block)
-  // for each.
+  // Takes all blocks out of a part, or of all that threads share, and calls f(block) for each.
   template <typename F>
-  void TakeEach(uint8_t own, F f) {
-    const size_t parts = HasSharers() ? kParts : kOwnParts;
-    for (size_t p = 0; p < parts; ++p) {
-      if (p < kOwnParts && p + 1 != own) continue;
-      for (size_t i = 0; i < places_; ++i) {
-        std::atomic<void*>& place = parts_[p].places[i];
-        if (place.load(std::memory_order_relaxed) == nullptr) continue;
-        // Acquire-release pairs with Exchange.
-        if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) f(block);
-      }
+  void TakeEach(uint8_t number, F f) {
+    for (size_t i = 0; i < places_; ++i) {
+      std::atomic<void*>& place = parts_[number - 1].places[i];
+      if (place.load(std::memory_order_relaxed) == nullptr) continue;
+      // Acquire-release pairs with Exchange.
+      if (void* block = place.exchange(nullptr, std::memory_order_acq_rel)) f(block);
     }
+  }
+  template <typename F>
+  void TakeEachShared(F f) {
+    if (!HasSharers()) return;
+    for (uint8_t number = kOwnParts + 1; number <= kParts; ++number) TakeEach(number, f);
   }
 
   // Calls f(block, is_there) for the blocks that other threads than that of part `own` have to

@@ -51,7 +51,7 @@ void ThreadParts::Return(uint8_t number) {
 
 void ThreadParts::ReturnOwn() {
   const uint8_t number = thread_state.quarantine_part;
-  if (number == 0 || number > kCount) return;
+  if (!IsPart(number)) return;
   thread_state.quarantine_part = 0;
   // Pairs with BelowChecks in a signal handler, which finds no part before another thread may take
   // this one.

@@ -21,6 +21,9 @@ class ThreadParts {
  public:
   static constexpr uint8_t kCount = 8;
 
+  // Returns true if a part has that number, which may be any.
+  static constexpr bool IsPart(uint8_t number) { return static_cast<uint8_t>(number - 1) < kCount; }
+
   constexpr ThreadParts() = default;
   ThreadParts(const ThreadParts&) = delete;
   ThreadParts& operator=(const ThreadParts&) = delete;

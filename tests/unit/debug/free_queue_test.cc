@@ -97,6 +97,7 @@ TEST_F(FreeQueueTest, ABlockThatLeavesBecomesASpareOfItsClass) {
   EXPECT_EQ(queue_.TakeSpare(1, 3), nullptr) << "another part";
   EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[1].get());
   EXPECT_EQ(queue_.TakeSpare(kPlace, 3), blocks_[0].get());
+  EXPECT_EQ(queue_.TakeSpare(kPlace, 3), nullptr);
   EXPECT_EQ(queue_.bytes(), FreeQueue::kBlocks * 64);
 }
 

@@ -76,7 +76,7 @@ TEST_F(QuarantineTest, ThreadsNeverGetABlockTwice) {
   };
   for (const auto& some : left) std::for_each(some.begin(), some.end(), add);
   constexpr uint8_t kNoPart = 0;
-  quarantine_->TakeEach(kNoPart, add);
+  quarantine_->TakeEachShared(add);
   // What other threads had to themselves stays.
   quarantine_->LookAtOthers(kNoPart, [&](void* block, auto is_there) {
     EXPECT_TRUE(is_there());
