@@ -15,6 +15,10 @@
 #include "system/vdso.h"
 
 extern "C" void* __sbrk(intptr_t increment) noexcept;
+#if defined(__GLIBC__)
+extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
+                                 void* library) noexcept;
+#endif
 
 namespace tcmalloc {
 namespace {
@@ -222,6 +226,17 @@ pid_t Gettid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 // Calls libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk
 // too. Uses the name that is libc's alone, because the library has a sbrk of its own, which calls
 // hooks.
+// glibc's pthread_atfork registers handlers for the library that calls it, and forgets them when the
+// destructors of that library run at exit: those of other libraries run later, and other threads
+// until the end. Handlers of no library stay.
+int PthreadAtfork(void (*prepare)(), void (*parent)(), void (*child)()) {
+#if defined(__GLIBC__)
+  return ::__register_atfork(prepare, parent, child, nullptr);
+#else
+  return ::pthread_atfork(prepare, parent, child);
+#endif
+}
+
 constexpr SystemCalls kReal = {
     .mmap = Mmap,
     .munmap = Munmap,
@@ -260,7 +275,7 @@ constexpr SystemCalls kReal = {
     .pthread_key_create = ::pthread_key_create,
     .pthread_setspecific = ::pthread_setspecific,
     .pthread_create = ::pthread_create,
-    .pthread_atfork = ::pthread_atfork,
+    .pthread_atfork = PthreadAtfork,
 };
 
 }  // namespace
