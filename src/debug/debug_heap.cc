@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "allocator/allocate.h"
 #include "allocator/allocated_size.h"
@@ -450,20 +451,41 @@ void* DebugHeap::AllocateSlow(const Request& request, size_t bytes, uint8_t size
   return placed == Placed::kInEmergency ? AllocateInEmergency(request) : nullptr;
 }
 
-// Gives the memory of the thread's blocks that wait back, where there is no other for `bytes`.
-// Returns true if there were any; stops at a fault and tells about it. A request for more than all
-// that is there has needs other memory.
+// Gives the memory of blocks that wait back, where there is no other for `bytes`: those of the
+// thread, and only if there are none those of threads that have ended or share their parts. Returns
+// true if there were any; stops at a fault and tells about it. A request for more than all that is
+// there has needs other memory.
 bool DebugHeap::GiveBackWaiting(size_t bytes, Fault* fault) {
   if (bytes > heap.page_heap().total().bytes() + queue_.bytes()) return false;
-  SlowPath slow_path;
+  const SlowPath slow_path;
   if (slow_path.reentrant()) return false;
-  const uint32_t place = PlaceOfThread();
   bool gave_some = false;
-  while (BlockRecord* waiting = queue_.TakeAny(queue_storage, place)) {
-    if (!Evict(slow_path, place, waiting, fault)) return false;
-    gave_some = true;
+  const auto empty = [&](uint32_t place) {
+    while (BlockRecord* waiting = queue_.TakeAny(queue_storage, place)) {
+      if (!Evict(slow_path, PlaceOfThread(), waiting, fault)) return false;
+      gave_some = true;
+    }
+    return true;
+  };
+  const bool whole = empty(PlaceOfThread()) && (gave_some || EmptyOthers(empty));
+  return whole && gave_some;
+}
+
+// Calls empty(place) for the places that threads share and for those of ended threads, until it
+// returns false. Returns false then. No thread that starts gets such a place meanwhile.
+template <typename F>
+bool DebugHeap::EmptyOthers(F empty) {
+  bool whole = true;
+  for (uint32_t place = kOwnPlaces; whole && place < kPlaces; ++place) whole = empty(place);
+  ForkGate& gate = heap.threads().gate();
+  GateSeat* seats = nullptr;
+  while (GateSeat* seat = whole ? gate.TakeFreeSeat() : nullptr) {
+    seat->next_free = seats;
+    seats = seat;
+    if (IsOwnPlace(seat->number)) whole = empty(seat->number);
   }
-  return gave_some;
+  while (seats != nullptr) gate.ReturnSeat(std::exchange(seats, seats->next_free));
+  return whole;
 }
 
 size_t DebugHeap::SizeFor(size_t size, size_t alignment) {

@@ -129,6 +129,8 @@ class DebugHeap {
   void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
   TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
   bool GiveBackWaiting(size_t bytes, Fault* fault);
+  template <typename F>
+  bool EmptyOthers(F empty);
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);

@@ -44,24 +44,17 @@ uintptr_t NameOf(ThreadId thread) { return reinterpret_cast<uintptr_t>(thread) <
 }  // namespace
 
 GateSeat* ForkGate::TakeSeat(MetadataArena& arena) {
-  GateSeat* seat = nullptr;
-  {
-    SpinLockHolder holder(lock_);
-    seat = free_;
-    if (seat != nullptr) free_ = seat->next_free;
-  }
-  if (seat == nullptr) {
-    void* memory = arena.Allocate(sizeof(GateSeat), alignof(GateSeat));
-    if (memory == nullptr) return nullptr;
-    seat = new (memory) GateSeat;
-    seat->number = made_.fetch_add(1, std::memory_order_relaxed);
-    seat->next = seats_.load(std::memory_order_relaxed);
-    // Release pairs with the acquire in FindOthers and FreeOtherSeats and publishes the seat.
-    while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    }
-  }
+  if (GateSeat* free = TakeFreeSeat()) return free;
+  void* memory = arena.Allocate(sizeof(GateSeat), alignof(GateSeat));
+  if (memory == nullptr) return nullptr;
+  auto* seat = new (memory) GateSeat;
   seat->taken.store(true, std::memory_order_relaxed);
+  seat->number = made_.fetch_add(1, std::memory_order_relaxed);
+  seat->next = seats_.load(std::memory_order_relaxed);
+  // Release pairs with the acquire in FindOthers and FreeOtherSeats and publishes the seat.
+  while (!seats_.compare_exchange_weak(seat->next, seat, std::memory_order_release,
+                                       std::memory_order_relaxed)) {
+  }
   return seat;
 }
 

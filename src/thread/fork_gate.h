@@ -28,7 +28,7 @@ struct alignas(64) GateSeat {
   std::atomic<bool> taken{false};
   uint32_t number = 0;            // from 0 on; constant once the seat is listed
   GateSeat* next = nullptr;       // constant once the seat is listed
-  GateSeat* next_free = nullptr;  // guarded by the gate's lock
+  GateSeat* next_free = nullptr;  // guarded by the gate's lock; its owner's while it is taken
 };
 
 // Identifies a thread by the address of one of its thread-local variables.
@@ -55,8 +55,8 @@ struct GateFindings {
 // Invariant: while the gate is closed, a seat that was found outside stays outside, except for the
 // moment in which its owner finds the gate closed.
 //
-// Constant-initialised and trivially destructible. Thread safe and, except for TakeSeat and
-// ReturnSeat, async-signal-safe.
+// Constant-initialised and trivially destructible. Thread safe and, except for
+// TakeSeat, TakeFreeSeat and ReturnSeat, async-signal-safe.
 class ForkGate {
  public:
   // Called by the first thread that enters in a child where vanished threads left something, with
@@ -69,6 +69,16 @@ class ForkGate {
 
   // Returns null if no memory can be had. Called inside.
   GateSeat* TakeSeat(MetadataArena& arena) TCMALLOC_EXCLUDES(lock_);
+  // Takes a seat that nobody has, for a call that looks after what belongs to its number. Returns
+  // null if there is none. Called inside.
+  GateSeat* TakeFreeSeat() TCMALLOC_EXCLUDES(lock_) {
+    const SpinLockHolder holder(lock_);
+    GateSeat* seat = free_;
+    if (seat == nullptr) return nullptr;
+    free_ = seat->next_free;
+    seat->taken.store(true, std::memory_order_relaxed);
+    return seat;
+  }
   void ReturnSeat(GateSeat* seat) TCMALLOC_EXCLUDES(lock_);
 
   // Returns false if the gate is closed: the thread is outside, and must take no lock of the heap.

@@ -67,6 +67,18 @@ TEST_F(ForkGateTest, ASeatIsUsedAgain) {
   EXPECT_TRUE(Passes(last));
 }
 
+TEST_F(ForkGateTest, FreeSeatsAreThoseThatWereReturned) {
+  GateSeat* left = Seat();
+  GateSeat* taken = Seat();
+  EXPECT_EQ(gate_.TakeFreeSeat(), nullptr);
+  gate_.ReturnSeat(left);
+  EXPECT_EQ(gate_.TakeFreeSeat(), left);
+  EXPECT_EQ(gate_.TakeFreeSeat(), nullptr);
+  GateSeat* made = Seat();
+  EXPECT_NE(made, left);
+  EXPECT_NE(made, taken);
+}
+
 TEST_F(ForkGateTest, EverybodyTurnsAwayWhileItIsClosed) {
   GateSeat* mine = Seat();
   GateSeat* other = Seat();
