@@ -735,6 +735,24 @@ size_t DebugHeap::TrySizeOf(const void* block) {
   return record->size;
 }
 
+// Makes a live block smaller that cannot move, because no block fails to shrink. It has no
+// alignment then, as one that moved. It stays as it is where no lock may be taken.
+void DebugHeap::ShrinkInPlace(void* block, size_t size) {
+  const SlowPath slow_path;
+  BlockRecord* record = slow_path.reentrant() ? nullptr : Find(block);
+  if (record == nullptr) return;
+  SpinLockHolder holder(records_.LockOf(record));
+  const uint32_t seen = record->version.Current();
+  if (record->user != block || BlockVersion::StateOf(seen) != BlockState::kLive ||
+      !record->version.TryBeginChange(seen)) {
+    return;
+  }
+  record->size = size;
+  record->set_alignment(0);
+  WriteSizedFences(*record);
+  record->version.EndChange(BlockState::kLive);
+}
+
 void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
   size_t old_size = TrySizeOf(block);
   if (TCMALLOC_UNLIKELY(old_size == ReleaseClaim::kUnknown)) {
@@ -742,8 +760,11 @@ void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
     Verify(block, BlockFamily::kMalloc, "realloc");
   }
   void* moved = Allocate({.size = size, .call = "realloc", .site = site});
-  // No block fails to shrink: it stays as long as it is.
-  if (moved == nullptr) return size <= old_size ? block : nullptr;
+  if (TCMALLOC_UNLIKELY(moved == nullptr)) {
+    if (size > old_size) return nullptr;
+    ShrinkInPlace(block, size);
+    return block;
+  }
   std::memcpy(moved, block, std::min(size, old_size));
   Free(block, {.call = "realloc", .site = site});
   return moved;

@@ -128,6 +128,7 @@ class DebugHeap {
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
   void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
   TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
+  TCMALLOC_COLD void ShrinkInPlace(void* block, size_t size);
   bool GiveBackWaiting(size_t bytes, Fault* fault);
   template <typename F>
   bool EmptyOthers(F empty);

@@ -90,10 +90,6 @@ BlockMap::ShortStates::ShortStates(size_t capacity)
     : first(kLive + kShortSlacks + (capacity == kTinyBytes ? kFirstTiny - 1 : 0)),
       family(capacity == kTinyBytes ? kTinySlacks : kCodes) {}
 
-bool BlockMap::CanHold(size_t size, size_t capacity) {
-  constexpr size_t kShortest = 3 * kGranule;  // whose slack would need a fourth byte
-  const size_t slack = capacity - size;
-  return slack <= kMostSlack || (capacity != kShortest && slack < size_t{1} << 21);
-}
+bool BlockMap::CanHold(size_t size, size_t capacity) { return capacity - size < size_t{1} << 21; }
 
 }  // namespace tcmalloc

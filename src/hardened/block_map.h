@@ -143,7 +143,7 @@ class BlockMap {
   //
   // The slack is what the block has more than the program asked for. It is 1 to kMostSlack in the
   // state or, as kLongSlack, in the bytes behind. A block of 16 bytes has no byte but the state.
-  // One of 32 has a longer slack in place of its size class.
+  // One of 32 has a longer slack in place of its size class, one of 48 in place of its alignment.
   static constexpr size_t kTinyBytes = 16;
   static constexpr size_t kTinySlacks = 16;
   static constexpr size_t kMostSlack = 23;
@@ -161,6 +161,8 @@ class BlockMap {
   static constexpr uint8_t kClassOf32 = SizeClassFor(kShortBytes);
   static_assert(kShortOf32 + kShortBytes - kMostSlack <= kFirstSpan);
 
+  // Blocks of that many bytes have no alignment of more than 16, and no fourth byte.
+  static constexpr size_t kThreeByteBytes = 48;
   // Blocks of fewer bytes have one byte for a long slack.
   static constexpr size_t kThreeSlackBytes = 96;
 
@@ -228,7 +230,9 @@ TCMALLOC_ALWAYS_INLINE void BlockMap::Set(Byte* state, const LiveBlock& block) {
     second = static_cast<uint8_t>(kShortOf32 + slack - kMostSlack - 1);
   }
   state[1].store(second, std::memory_order_relaxed);
-  if (block.capacity > kShortBytes) {
+  if (is_long && block.capacity == kThreeByteBytes) {
+    state[2].store(static_cast<uint8_t>(slack), std::memory_order_relaxed);
+  } else if (block.capacity > kShortBytes) {
     state[2].store(block.log2_alignment, std::memory_order_relaxed);
     if (is_long) SetLongSlack(state, slack, block.capacity);
   }
@@ -328,7 +332,9 @@ TCMALLOC_ALWAYS_INLINE LiveBlock BlockMap::Get(const void* start, const Byte* st
     block.capacity = kShortBytes;
     slack = second - kShortOf32 + kMostSlack + 1;
   }
-  if (block.capacity > kShortBytes) {
+  if (slack == kLongSlack && block.capacity == kThreeByteBytes) {
+    slack = state[2].load(std::memory_order_relaxed);
+  } else if (block.capacity > kShortBytes) {
     block.log2_alignment = state[2].load(std::memory_order_relaxed);
     if (slack == kLongSlack) slack = GetLongSlack(state, block.capacity);
   }

@@ -111,8 +111,10 @@ TEST_F(BlockMapTest, TellsUnalignedBlocksToTheFastPaths) {
             state,
             {.size = capacity - slack, .capacity = capacity, .family = family, .size_class = c});
         const uint8_t live = state->load();
-        // The byte for the class tells a long slack in its place, which only aligned blocks have.
-        const bool has_class = capacity != 32 || state[1].load() == c;
+        // The byte for the class, or of 48 bytes that for the alignment, tells a long slack in its
+        // place, which only blocks have that are aligned or could not move when they shrank.
+        const bool has_class =
+            (capacity != 32 || state[1].load() == c) && (capacity != 48 || state[2].load() == 0);
         PlainBlock block;
         for (const BlockFamily asked : kFamilies) {
           const bool is_known = asked == family && c < kClasses && has_class;
