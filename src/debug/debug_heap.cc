@@ -770,10 +770,13 @@ void* DebugHeap::Reallocate(void* block, size_t size, const CallSite& site) {
   return moved;
 }
 
+// Where no lock may be taken, the seal of the block leads to its record: the block is new.
 void DebugHeap::SetFamily(void* block, BlockFamily family) {
-  SlowPath slow_path;
-  if (slow_path.reentrant()) return;
-  if (BlockRecord* record = Find(block)) record->family = family;
+  if (heap.emergency().Owns(block)) return;
+  const SlowPath slow_path;
+  BlockRecord* record =
+      slow_path.reentrant() ? Seal::Read(block).ClaimedRecord(block) : Find(block);
+  if (record != nullptr) record->family = family;
 }
 
 size_t DebugHeap::SizeOf(const void* block, const char* call) {
