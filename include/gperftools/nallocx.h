@@ -20,7 +20,9 @@ extern "C" {
 #define MALLOCX_LG_ALIGN(la) ((int)(la))
 
 /* Returns the bytes that a block for a request of `size` bytes and the flags above would have; 0 if
- * no block can be that large. Allocates nothing and is thread safe. Other flags are ignored. */
+ * no block can be that large. A sample between guard pages has only what was asked for: a program
+ * that wants the other bytes asks for so many, or asks its block with malloc_usable_size. Allocates
+ * nothing and is thread safe. Other flags are ignored. */
 PERFTOOLS_DLL_DECL size_t nallocx(size_t size, int flags);
 /* Works as nallocx, by a name that only this allocator has. */
 PERFTOOLS_DLL_DECL size_t tc_nallocx(size_t size, int flags);

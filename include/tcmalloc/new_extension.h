@@ -48,8 +48,9 @@ extern "C" {
 // --- before a call: if (&sdallocx != nullptr).
 
 // Returns the bytes that a block for a request of `size` and the flags above would have; 0 if no
-// block can be that large. Allocates nothing. tcmalloc_size_returning_operator_new also returns the
-// size of its block, which saves a call.
+// block can be that large. A sample between guard pages has only what was asked for. Allocates
+// nothing. tcmalloc_size_returning_operator_new also returns the size of its block, which saves a
+// call.
 [[nodiscard]] TCMALLOC_OPTIONAL size_t nallocx(size_t size, int flags);
 
 // Frees a block, or does nothing for null. `size` and the alignment are those of the request;

@@ -3,7 +3,6 @@
 #include "base/output.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -13,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/hidden_signal.h"
+#include "base/hidden_write_signals.h"
 
 namespace tcmalloc {
 namespace {
@@ -54,21 +53,21 @@ long WriteAtOnce(int fd, std::string_view line) {
 }  // namespace
 
 void WriteAll(int fd, std::string_view text) {
-  HiddenSignal scope(SIGPIPE);
+  HiddenWriteSignals scope;
   while (!text.empty()) {
     const long written = Write(fd, text);
-    if (written < 0 && errno == EPIPE) scope.NoteRaised();
+    if (written < 0) scope.NoteFailure();
     if (written <= 0) return;
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
 
 void WriteLineWithin(int fd, std::string_view line, int milliseconds) {
-  HiddenSignal scope(SIGPIPE);
+  HiddenWriteSignals scope;
   const bool waits = HasReader(fd);
   if (waits && !BecomesWritable(fd, milliseconds)) return;
   const long written = waits ? WriteAtOnce(fd, line) : Write(fd, line);
-  if (written < 0 && errno == EPIPE) scope.NoteRaised();
+  if (written < 0) scope.NoteFailure();
 }
 
 }  // namespace tcmalloc

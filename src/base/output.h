@@ -10,8 +10,8 @@
 namespace tcmalloc {
 
 // WriteAll and WriteLineWithin make their system calls directly, so that they are no points of
-// cancellation, and raise no SIGPIPE. They keep errno and ignore failures, because nobody could be
-// told. They allocate nothing, take no lock and may be used in a signal handler.
+// cancellation, and raise neither SIGPIPE nor SIGXFSZ. They keep errno and ignore failures, because
+// nobody could be told. They allocate nothing, take no lock and may be used in a signal handler.
 
 // Writes all of `text` to `fd`, retrying interrupted and short writes. Waits as write does.
 void WriteAll(int fd, std::string_view text);

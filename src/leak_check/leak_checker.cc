@@ -3,7 +3,6 @@
 #include "leak_check/leak_checker.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <cstring>
 
 #include "base/attributes.h"
-#include "base/hidden_signal.h"
 #include "base/message.h"
 #include "heap/heap.h"
 #include "leak_check/block_recorder.h"
@@ -284,9 +282,6 @@ void LeakChecker::RunJob(uintptr_t stack, void* argument) {
   const int saved_errno = errno;
   int cancel_state = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-  // The report may go to a file that has reached its limit, which must not end the program.
-  HiddenSignal file_size_signal(SIGXFSZ);
-  file_size_signal.NoteRaised();
   if (leak_checker.BeginTurn()) {
     leak_checker.Run(job, stack);
     leak_checker.EndTurn();

@@ -123,8 +123,7 @@ bool ProfileFile::Complete() {
 void ProfileFile::Fail(std::string_view what) {
   if (failed_) return;
   failed_ = true;
-  // By the write that failed, or by that of the line if it goes to a file as well.
-  file_size_signal_.NoteRaised();
+  write_signals_.NoteFailure();
   Message message;
   message << "profile ";
   message.AppendQuoted(path_);

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/hidden_signal.h"
+#include "base/hidden_write_signals.h"
 #include "options/options.h"
 #include "profile_format/byte_sink.h"
 #include "profile_format/scratch.h"
@@ -22,8 +22,7 @@ namespace tcmalloc {
 // FIFO or device is written to. Nothing is written with raised privileges. Each failure prints one
 // line. Allocates nothing from the heap. Keeps errno.
 //
-// Keeps SIGXFSZ from the thread as long as the object lives, because a limit on the size of files
-// must not end the program. Used by one thread.
+// Hides SIGXFSZ from the program as long as the object lives. Used by one thread.
 class ProfileFile final : public ByteSink {
  public:
   // Begins a file; ok() tells if that succeeded. `path` outlives the object.
@@ -52,7 +51,7 @@ class ProfileFile final : public ByteSink {
   const char* path_;
   char temporary_[kPathCapacity + 32];
   int saved_errno_;
-  HiddenSignal file_size_signal_{SIGXFSZ};
+  HiddenWriteSignals write_signals_;
   int fd_ = -1;
   bool failed_ = false;
   // Texts come word by word. Without memory each piece is written by itself.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -178,6 +180,28 @@ TEST_F(PipeTest, FailedWriteKeepsErrno) {
   const int read_only = ends_[0];
   WriteAll(read_only, "nobody");
   EXPECT_EQ(errno, ENOENT);
+}
+
+// A file that may not grow and a pipe without a reader.
+TEST(OutputTest, FailedWritesRaiseNoSignal) {
+  rlimit saved = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &saved), 0);
+  const rlimit none = {0, saved.rlim_max};
+  std::FILE* file = std::tmpfile();
+  int ends[2];
+  ASSERT_TRUE(file != nullptr && ::pipe(ends) == 0);
+  ::close(ends[0]);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  for (const int fd : {::fileno(file), ends[1]}) {
+    WriteAll(fd, "nobody");
+    WriteLineWithin(fd, "nobody", 0);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &saved), 0);
+  sigset_t pending;
+  ASSERT_EQ(::sigpending(&pending), 0);
+  EXPECT_FALSE(sigismember(&pending, SIGXFSZ) || sigismember(&pending, SIGPIPE));
+  ::close(ends[1]);
+  std::fclose(file);
 }
 
 TEST(WarnTest, GoesToStderrInOneLine) {
