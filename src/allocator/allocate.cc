@@ -143,9 +143,15 @@ void* AllocateAfterTry(size_t size, FastLists* lists, AllocateSlowPath slow) {
 }
 
 // Prints the message that gperftools prints, because people search for it.
-void ReportIfLarge(const void* block, size_t bytes) {
-  if (TCMALLOC_LIKELY(!heap.large_reports().IsDue(bytes))) return;
-  Notify(Message() << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @");
+void ReportLarge(const void* block, size_t bytes) {
+  if (!heap.large_reports().IsDue(bytes)) return;
+  Message message;
+  message << "large alloc " << uint64_t{bytes} << " bytes == " << block << " @";
+  constexpr int kMostCallers = 20;
+  void* callers[kMostCallers];
+  const int count = CaptureCallerOfHook(callers, kMostCallers, 0);
+  for (int i = 0; i < count; ++i) message << " " << callers[i];
+  Notify(message);
 }
 
 void* AllocateUnreported(size_t size) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "base/attributes.h"
+#include "heap/heap.h"
 #include "size_class/size_classes.h"
 #include "thread/current_thread.h"
 
@@ -70,7 +71,10 @@ TCMALLOC_ALWAYS_INLINE void* Allocate(size_t size) { return AllocateOr<AllocateS
 
 // Prints the report of a large allocation, if one is due. The block in a span of its own is ready
 // to be handed out or has grown to `bytes`. Called outside the slow path, or at its end.
-void ReportIfLarge(const void* block, size_t bytes);
+TCMALLOC_COLD void ReportLarge(const void* block, size_t bytes);
+TCMALLOC_ALWAYS_INLINE void ReportIfLarge(const void* block, size_t bytes) {
+  if (heap.large_reports().MayBeDue(bytes)) ReportLarge(block, bytes);
+}
 
 using AlignedSlowPath = void* (*)(size_t size, size_t alignment);
 // Allocates at least `size` bytes, aligned to `alignment`, a power of two, from the thread's lists

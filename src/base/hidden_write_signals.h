@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/attributes.h"
+
 namespace tcmalloc {
 
 // Hides SIGPIPE and SIGXFSZ of this thread's writes while it lives: a pipe without a reader, or a
@@ -20,13 +22,14 @@ namespace tcmalloc {
 // pending. The end restores errno as it was at the begin. Used by one thread; async-signal-safe.
 class HiddenWriteSignals {
  public:
-  HiddenWriteSignals() : saved_errno_(errno) {
+  // Inline, because each function of its own has unwind information that is larger.
+  TCMALLOC_ALWAYS_INLINE HiddenWriteSignals() : saved_errno_(errno) {
     SignalSet pending = 0;
     ::syscall(SYS_rt_sigpending, &pending, sizeof(pending));
     to_take_ = kSignals & ~pending;
     blocked_ = ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kSignals, &mask_, sizeof(mask_)) == 0;
   }
-  ~HiddenWriteSignals() {
+  TCMALLOC_ALWAYS_INLINE ~HiddenWriteSignals() {
     constexpr timespec kNoTime = {};
     if (raised_ && blocked_) {
       while (::syscall(SYS_rt_sigtimedwait, &to_take_, nullptr, &kNoTime, sizeof(to_take_)) > 0) {

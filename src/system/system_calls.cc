@@ -226,9 +226,9 @@ pid_t Gettid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 // Calls libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk
 // too. Uses the name that is libc's alone, because the library has a sbrk of its own, which calls
 // hooks.
-// glibc's pthread_atfork registers handlers for the library that calls it, and forgets them when the
-// destructors of that library run at exit: those of other libraries run later, and other threads
-// until the end. Handlers of no library stay.
+// glibc's pthread_atfork registers handlers for the library that calls it, and forgets them when
+// the destructors of that library run at exit: those of other libraries run later, and other
+// threads until the end. Handlers of no library stay.
 int PthreadAtfork(void (*prepare)(), void (*parent)(), void (*child)()) {
 #if defined(__GLIBC__)
   return ::__register_atfork(prepare, parent, child, nullptr);

@@ -23,11 +23,15 @@ class LargeReports {
     threshold_.store(bytes > 0 ? static_cast<uint64_t>(bytes) : kNever, std::memory_order_relaxed);
   }
 
+  // Returns false if a block of this many bytes is not to be reported.
+  TCMALLOC_ALWAYS_INLINE bool MayBeDue(size_t bytes) const {
+    return TCMALLOC_UNLIKELY(bytes >= threshold_.load(std::memory_order_relaxed));
+  }
   // Returns true if a block of this many bytes is to be reported, and then raises the threshold. Of
   // several threads that ask at once, one reports.
   bool IsDue(size_t bytes) {
     uint64_t threshold = threshold_.load(std::memory_order_relaxed);
-    if (TCMALLOC_LIKELY(bytes < threshold)) return false;
+    if (bytes < threshold) return false;
     const uint64_t raised = threshold + threshold / 8;
     return threshold_.compare_exchange_strong(threshold, raised, std::memory_order_relaxed);
   }
