@@ -169,7 +169,8 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically", r.program)
+		_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically\n", r.program)
+		return err
 	}
 	if err := made.keep(r.output); err != nil {
 		return err

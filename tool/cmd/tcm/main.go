@@ -18,11 +18,15 @@ import (
 	"tcm/internal/runner"
 )
 
-// exitUsage is the exit status for a command that could not begin; env and nohup use it so.
+// exitUsage is the exit status for a command that could not begin, as of env and nohup, or that could not write what was
+// asked for.
 const exitUsage = 125
 
 // exitProblems is the exit status of tcm doctor where it has found problems.
 const exitProblems = 1
+
+// exitLeaks is the exit status of tcm leaks where the program has leaks and ended with status 0.
+const exitLeaks = 1
 
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
@@ -46,9 +50,8 @@ func main() {
 	if errors.Is(err, errProblems) {
 		os.Exit(exitProblems)
 	}
-	var ended *endedError
-	if errors.As(err, &ended) {
-		os.Exit(ended.status)
+	if errors.Is(err, errLeaks) {
+		os.Exit(exitLeaks)
 	}
 	// Suggestions for a mistyped command end in blank lines.
 	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))
@@ -73,7 +76,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
+	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newLeaksReport(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
 	return root
 }
 
