@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
@@ -132,6 +133,12 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOurs(library); err != nil {
+		return err
+	}
+	if !identify.Defines(library, leakCheckSymbol) {
+		return fmt.Errorf("%s does not look for leaks; %s does", library, project.FullLibraryName)
+	}
 	if err := runner.FindProgram(words[0]); err != nil {
 		return err
 	}
@@ -146,6 +153,9 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	}
 	return runner.Exec(root, f.report(folder, words[0]), variables, words)
 }
+
+// leakCheckSymbol is a function that only libraries with the leak checker have.
+const leakCheckSymbol = "__lsan_do_leak_check"
 
 // report is the command that shows what was leaked.
 func (f *leakFlags) report(folder, program string) []string {
