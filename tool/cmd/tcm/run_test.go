@@ -224,6 +224,10 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v, %q, %q", got, once.output, twice.output)
 			}
 		}
+		got = tcm.run(t, "run", "--library", tcm.library, "--heap-profile", "/dev/full", "sh", "-c", strings.ReplaceAll(script, "exit 3", "exit 0"))
+		if got.status.ExitStatus() != exitUsage || !strings.HasPrefix(got.errors, "tcm: sh: ") || !strings.Contains(got.errors, "cannot write /dev/full") {
+			t.Errorf("%+v", got)
+		}
 		// What a process that was killed while it wrote has left is no profile, and what is damaged is left out.
 		broken := strings.ReplaceAll(script, "; exit", `; echo x > "$TCMALLOC_HEAP_PROFILE.tmp.1"; echo x > "$TCMALLOC_HEAP_PROFILE.2"; exit`)
 		got = tcm.run(t, "run", "-q", "--library", tcm.library, "--heap-profile", profile, "sh", "-c", broken)
