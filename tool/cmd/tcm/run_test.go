@@ -249,6 +249,18 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+	t.Run("several types", func(t *testing.T) {
+		t.Setenv("TCMALLOC_PROFILE_TYPE", "peak,heap")
+		for _, flag := range []string{"--heap-profile", "--html"} {
+			got := tcm.run(t, "run", "--library", tcm.library, flag, "out", "cat")
+			if got.status.ExitStatus() != exitUsage || got.output != "" || !strings.HasPrefix(got.errors, "tcm: TCMALLOC_PROFILE_TYPE=peak,heap: ") {
+				t.Errorf("%+v", got)
+			}
+		}
+		if got := tcm.run(t, "run", "-q", "cat"); got.status.ExitStatus() != 0 || got.output == "" {
+			t.Errorf("without a profile: %+v", got)
+		}
+	})
 	t.Run("library without profiles", func(t *testing.T) {
 		library, err := project.Library("", "")
 		if err != nil {
