@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -86,7 +84,7 @@ func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.S
 		return nil, err
 	}
 	// A pipe may have nothing to read for ever, and then nobody looks at the context that ends other commands.
-	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signal.Reset(endings...)
 	made, err := profiles.LoadAll(names)
 	if err != nil {
 		return nil, err

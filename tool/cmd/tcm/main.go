@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -31,12 +32,12 @@ const exitLeaks = 1
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
 
+// endings are the signals that call a command off, with the programs that it runs.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
 func main() {
-	watched := []os.Signal{syscall.SIGTERM}
 	// To watch a signal ends that it is ignored, and tcm run hands that state on to the program.
-	if !signal.Ignored(os.Interrupt) {
-		watched = append(watched, os.Interrupt)
-	}
+	watched := slices.DeleteFunc(slices.Clone(endings), signal.Ignored)
 	ctx, stop := signal.NotifyContext(context.Background(), watched...)
 	defer stop()
 	err := newRoot().ExecuteContext(ctx)
