@@ -388,7 +388,7 @@ func (r *checkReport) note(run report.Report) string {
 	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence
 	case run.Allocator.Processes > 1:
-		return fmt.Sprintf("no mistakes were noticed in %s and %d processes that it started", r.program, run.Allocator.Processes-1)
+		return fmt.Sprintf("no mistakes were noticed in %s and %s that it started", r.program, counted(int64(run.Allocator.Processes-1), "process"))
 	}
 	return "no mistakes were noticed in " + r.program
 }

@@ -80,6 +80,10 @@ func TestDebug(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("no mistake in a script", func(t *testing.T) {
+		check(t, debug("bash", "-c", program+"; true"), "no mistakes were noticed in bash and 1 process that it started\n")
+		check(t, debug("bash", "-c", program+"; "+program+"; true"), "no mistakes were noticed in bash and 2 processes that it started\n")
+	})
 	t.Run("programs of a script", func(t *testing.T) {
 		report := filepath.Join(folder, "report.txt")
 		script := program + " d 2>/dev/null; " + program + " o 2>/dev/null >&2; exit 5"

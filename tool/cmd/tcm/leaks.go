@@ -53,10 +53,14 @@ func newLeaks() *cobra.Command {
 			if len(words) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
-			if made := loadAll(command, words); made != nil {
-				return flags.showFiles(command, made, words)
+			made, err := loadAll(command, words)
+			if err != nil {
+				return err
 			}
-			return flags.run(command, words)
+			if made == nil {
+				return flags.run(command, words)
+			}
+			return flags.showFiles(command, made, words)
 		},
 	}
 	command.Flags().SetInterspersed(false)
@@ -77,20 +81,23 @@ func addLeaksReport(command *cobra.Command, flags *leakFlags) {
 	set.BoolVar(&flags.asJSON, "json", false, "print JSON")
 }
 
-// loadAll returns nil if the words are no profiles, but a program with its arguments.
-func loadAll(command *cobra.Command, words []string) []*profile.Profile {
+// loadAll returns no profiles if the words are a program with its arguments, which the first one tells.
+func loadAll(command *cobra.Command, words []string) ([]*profile.Profile, error) {
 	if command.ArgsLenAtDash() >= 0 || len(words) > 2 {
-		return nil
+		return nil, nil
 	}
 	var made []*profile.Profile
-	for _, word := range words {
+	for i, word := range words {
 		one, err := profiles.Load(word)
+		if err != nil && i == 0 {
+			return nil, nil
+		}
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		made = append(made, one)
 	}
-	return made
+	return made, nil
 }
 
 // showFiles shows what a check found, or the suspects of heap profiles.
@@ -223,12 +230,22 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		leaks = leaks || lost
 	}
 	if !checked {
-		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s was not checked: it ended by a signal or by _exit, or does not use the allocator\n", r.program)
+		err = r.showUnchecked(command.ErrOrStderr())
 	}
 	if leaks {
 		return errLeaks
 	}
-	return nil
+	return err
+}
+
+// showUnchecked says that nothing is known of the program's own process.
+func (r *leaksReport) showUnchecked(to io.Writer) error {
+	note := r.program + " was not checked: it ended by a signal or by _exit, or does not use the allocator"
+	if r.flags.asJSON {
+		return writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}})
+	}
+	_, err := fmt.Fprintln(to, "tcm:", note)
+	return err
 }
 
 // checkSuffix ends the names of the files that a check at exit writes, after the program and its process.
@@ -244,7 +261,9 @@ type leakPlace struct {
 }
 
 type leakReport struct {
-	Program string      `json:"program"`
+	Program string `json:"program"`
+	// Note says why nothing is known of the program, if that is so.
+	Note    string      `json:"note,omitempty"`
 	Bytes   int64       `json:"bytes"`
 	Objects int64       `json:"objects"`
 	Places  []leakPlace `json:"places"`
@@ -264,7 +283,7 @@ func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title st
 
 // reportLeaks puts what one stack lost directly and indirectly together, the largest first.
 func reportLeaks(made *profile.Profile, title string) *leakReport {
-	report := &leakReport{Program: title}
+	report := &leakReport{Program: title, Places: []leakPlace{}}
 	places := map[string]int{}
 	for _, sample := range made.Sample {
 		if len(sample.Value) < 2 {
@@ -372,9 +391,13 @@ func firstOf[T any](all []T, top int) []T {
 	return all
 }
 
+// counted writes a number of things, whose name is one in the singular that takes an s, or es after an s.
 func counted(number int64, noun string) string {
 	if number == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
 	}
 	return text.Count(number) + " " + noun + "s"
 }

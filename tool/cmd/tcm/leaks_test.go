@@ -78,6 +78,10 @@ func TestNoLeaks(t *testing.T) {
 
 func TestLeaksRefusesWrongWords(t *testing.T) {
 	heap := shopFile(t, "heap.pb.gz", 1)
+	missing := filepath.Join(t.TempDir(), "typo.pb.gz")
+	if _, _, err := called("leaks", heap, missing); err == nil || err.Error() != missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
 	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap}} {
 		if _, _, err := called(words...); err == nil {
 			t.Errorf("%v was accepted", words)
@@ -208,6 +212,11 @@ func TestLeaksOfAProgram(t *testing.T) {
 	}
 	if got := leaks("--", "true"); got.status.ExitStatus() != 0 || !strings.HasSuffix(got.errors, ": no leaks\n") {
 		t.Errorf("%+v", got)
+	}
+	var made leakReport
+	got := leaks("--json", "--", "sh", "-c", "kill -KILL $$")
+	if err := json.Unmarshal([]byte(got.errors), &made); err != nil || made.Program != "sh" || !strings.HasPrefix(made.Note, "sh was not checked: ") || made.Places == nil {
+		t.Errorf("%v: %+v", err, got)
 	}
 	script := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(script, []byte("exit 7\n"), 0o755); err != nil {
