@@ -4,7 +4,8 @@
 //
 // Runs PROGRAM as its only child and writes the cost of that run as one JSON line. The line goes to
 // file descriptor N, or to the standard input of the follow-up command whose words the --then
-// options give one by one. Then it ends as PROGRAM did: same exit status, or same signal.
+// options give one by one. Then it ends as PROGRAM did: same exit status, or same signal. The exit
+// status of the follow-up command takes the place of 0.
 //
 // With --sample it reads PROGRAM's resident size each MS milliseconds, for the average. The kernel
 // keeps the peak by itself, but no average that a process without privileges may ask for.
@@ -49,6 +50,7 @@ struct outcome {
   struct rusage usage;
   int status;
   int start_error;
+  pid_t pid;
   long long resident_pages;  // sum over the samples
   long long samples;
 };
@@ -215,6 +217,7 @@ static struct outcome Run(const struct options* options) {
   }
   if (child == 0) BecomeProgram(options, &mask, self, error_pipe[1]);
   g_child = child;
+  outcome.pid = child;
   close(error_pipe[1]);
   sigprocmask(SIG_SETMASK, &mask, NULL);
   ssize_t got;
@@ -243,16 +246,17 @@ static void WriteResult(int fd, const struct outcome* outcome) {
   dprintf(fd,
           "{\"wall_ns\":%lld,\"user_us\":%lld,\"system_us\":%lld,\"max_rss_kib\":%ld,"
           "\"average_rss_kib\":%lld,\"minor_faults\":%ld,\"major_faults\":%ld,\"exit\":%d,"
-          "\"signal\":%d,\"start_errno\":%d}\n",
+          "\"signal\":%d,\"start_errno\":%d,\"pid\":%d}\n",
           outcome->wall_ns, Microseconds(usage->ru_utime), Microseconds(usage->ru_stime),
           usage->ru_maxrss, AverageResidentKiB(outcome), usage->ru_minflt, usage->ru_majflt,
           WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-          outcome->start_error);
+          outcome->start_error, (int)outcome->pid);
 }
 
-static void FollowUp(const struct options* options, const struct outcome* outcome) {
+// Returns the exit status of the follow-up command, or kExitUsage if it did not run to its end.
+static int FollowUp(const struct options* options, const struct outcome* outcome) {
   int input[2];
-  if (pipe2(input, O_CLOEXEC) != 0) return;
+  if (pipe2(input, O_CLOEXEC) != 0) return kExitUsage;
   const pid_t child = fork();
   if (child == 0) {
     dup2(input[0], STDIN_FILENO);
@@ -263,7 +267,9 @@ static void FollowUp(const struct options* options, const struct outcome* outcom
   close(input[0]);
   if (child > 0) WriteResult(input[1], outcome);
   close(input[1]);
-  if (child > 0) waitpid(child, NULL, 0);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return kExitUsage;
+  return WEXITSTATUS(status);
 }
 
 _Noreturn static void EndAs(int status) {
@@ -290,7 +296,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "tcm: cannot start %s: %s\n", options.program[0],
             strerror(outcome.start_error));
   }
-  if (options.follow_up_count > 0) FollowUp(&options, &outcome);
+  const int report_status = options.follow_up_count > 0 ? FollowUp(&options, &outcome) : 0;
   if (options.result_fd >= 0) WriteResult(options.result_fd, &outcome);
+  if (outcome.status == 0) exit(report_status);
   EndAs(outcome.status);
 }

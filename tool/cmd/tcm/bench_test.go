@@ -3,9 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -102,4 +105,56 @@ func TestExplainRefusesWhatItCannotExplain(t *testing.T) {
 			t.Errorf("%q: %+v", words, got)
 		}
 	}
+}
+
+// TestBenchEndsWithItsProgram ends tcm bench as the end of a session does.
+func TestBenchEndsWithItsProgram(t *testing.T) {
+	tcm := install(t)
+	started := filepath.Join(t.TempDir(), "started")
+	program := "echo $$ > " + started + ".part; mv " + started + ".part " + started + "; exec sleep 60"
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		command := tcm.command(t, "bench", "--allocators", "glibc", "--runs", "1", "--out", t.TempDir(), "--", "sh", "-c", program)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid := numberIn(t, started)
+		if err := command.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		if command.ProcessState.ExitCode() != exitInterrupted || !isGone(pid) {
+			t.Errorf("%v: %v", signal, command.ProcessState)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err := os.Remove(started); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// numberIn waits for a file with a number.
+func numberIn(t *testing.T, path string) int {
+	t.Helper()
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if content, err := os.ReadFile(path); err == nil {
+			number, err := strconv.Atoi(strings.TrimSpace(string(content)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return number
+		}
+	}
+	t.Fatalf("no %s", path)
+	return 0
+}
+
+// isGone waits a second for the end of a process, which nobody need have reaped.
+func isGone(pid int) bool {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(status), ") Z ") {
+			return true
+		}
+	}
+	return false
 }

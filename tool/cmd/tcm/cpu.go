@@ -15,7 +15,6 @@ import (
 
 	"tcm/internal/identify"
 	"tcm/internal/launch"
-	"tcm/internal/profiles"
 	"tcm/internal/project"
 	"tcm/internal/runner"
 )
@@ -169,42 +168,57 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		return fmt.Errorf("%s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically", r.program)
+		_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically\n", r.program)
+		return err
+	}
+	// What cannot be written keeps nothing else from being shown.
+	return errors.Join(r.write(command, made), r.keep(command, made))
+}
+
+// keep writes the profile to the file that the user asked for, if any.
+func (r *cpuReport) keep(command *cobra.Command, made processProfiles) error {
+	if r.output == "" {
+		return nil
 	}
 	if err := made.keep(r.output); err != nil {
 		return err
 	}
-	say := command.ErrOrStderr()
+	_, err := fmt.Fprintf(r.say(command), "tcm: CPU profile: %s\n", r.output)
+	return err
+}
+
+// say is where the table goes, and what is said of files.
+func (r *cpuReport) say(command *cobra.Command) io.Writer {
 	if r.quiet {
-		say = io.Discard
+		return io.Discard
 	}
+	return command.ErrOrStderr()
+}
+
+// write writes the table and draws the flame graphs.
+func (r *cpuReport) write(command *cobra.Command, made processProfiles) error {
+	say := r.say(command)
 	// The allocator takes CPU time like any other function.
 	r.flags.allocator = true
-	html, svg := r.flags.html, r.flags.svg
-	set, err := r.flags.find(command, made.merged)
+	// Functions are found in a copy, because the file that is kept is as the program wrote it.
+	set, err := r.flags.find(command, made.merged.Copy())
 	if err != nil {
 		return err
 	}
 	if len(set.Stacks) == 0 {
-		fmt.Fprintf(say, "tcm: %s took too little CPU time for a sample\n", r.program)
-		return nil
-	}
-	command.SetOut(say)
-	if err := r.flags.show(command, set, made.title(r.program)+": CPU time"); err != nil && !errors.Is(err, profiles.ErrNoStacks) {
+		_, err := fmt.Fprintf(say, "tcm: %s took too little CPU time for a sample\n", r.program)
 		return err
 	}
-	if html != "" || svg != "" {
-		if err := set.WriteTable(say, r.flags.cumulative, r.flags.top); err != nil {
-			return err
-		}
+	if err := set.WriteTable(say, r.flags.cumulative, r.flags.top); err != nil {
+		return err
 	}
-	for _, path := range []string{html, svg} {
+	if err := r.flags.draw(set, made.title(r.program)+": CPU time"); err != nil {
+		return err
+	}
+	for _, path := range []string{r.flags.html, r.flags.svg} {
 		if path != "" {
 			fmt.Fprintf(say, "tcm: flame graph: %s\n", path)
 		}
-	}
-	if r.output != "" {
-		fmt.Fprintf(say, "tcm: CPU profile: %s\n", r.output)
 	}
 	return nil
 }

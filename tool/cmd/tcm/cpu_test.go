@@ -77,6 +77,17 @@ func TestCPU(t *testing.T) {
 			t.Errorf("not the 600 ms of both: %v, %+v", err, again)
 		}
 	})
+	t.Run("files that cannot be written", func(t *testing.T) {
+		for script, status := range map[string]int{program: 4, program + "; true": exitUsage} {
+			for _, flag := range []string{"-o", "--html"} {
+				got := tcm.run(t, "cpu", "--library", library, flag, "/dev/full", "--", "sh", "-c", script)
+				if got.status.ExitStatus() != status || !strings.Contains(got.errors, "burn (burner)") ||
+					!strings.HasSuffix(got.errors, "tcm: cannot write /dev/full: no space left on device\n") {
+					t.Errorf("%s: %+v", flag, got)
+				}
+			}
+		}
+	})
 	t.Run("no profile", func(t *testing.T) {
 		got := tcm.run(t, "cpu", "--library", library, "sh", "-c", "kill -9 $$")
 		if !got.status.Signaled() || strings.Count(got.errors, "\n") != 1 || !strings.Contains(got.errors, "wrote no CPU profile") {

@@ -43,10 +43,14 @@ type checkFlags struct {
 const (
 	modeDebug  = "debug"
 	modeHarden = "harden"
-	// modeVariable chooses the mode of the full library, and hardened is its value.
+	// modeVariable chooses the mode of the full library, and these are its values.
 	modeVariable = "TCMALLOC_MODE"
+	debugging    = "debug"
 	hardened     = "hardened"
 )
+
+// valueOf are the values of modeVariable for the commands.
+var valueOf = map[string]string{modeDebug: debugging, modeHarden: hardened}
 
 func newDebug() *cobra.Command {
 	run := checkedRun{mode: modeDebug}
@@ -62,7 +66,7 @@ func newDebug() *cobra.Command {
 			return run.start(command, program)
 		},
 	}
-	run.addFlags(command, project.DebugLibraryName)
+	run.addFlags(command)
 	set := command.Flags()
 	set.BoolVar(&run.pageFence, "page-fence", false, "end each block at a page without access: a read or write beyond it, or after its free, faults at once")
 	set.Uint64Var(&run.checkInterval, "check-interval", 0, "check all blocks each time that the program has allocated so many; 0 checks blocks as they are freed, and at exit")
@@ -82,16 +86,16 @@ func newHarden() *cobra.Command {
 			return run.start(command, program)
 		},
 	}
-	run.addFlags(command, project.FullLibraryName)
+	run.addFlags(command)
 	return command
 }
 
-func (r *checkedRun) addFlags(command *cobra.Command, library string) {
+func (r *checkedRun) addFlags(command *cobra.Command) {
 	set := command.Flags()
 	// The program's own flags begin at its name.
 	set.SetInterspersed(false)
 	set.StringVarP(&r.output, "output", "o", "", "write the report to this file")
-	set.StringVar(&r.library, "library", "", "preload this library (default: "+library+" beside tcm)")
+	set.StringVar(&r.library, "library", "", "preload this library (default: "+libraryOf[r.mode]+" beside tcm)")
 	addCheckFlags(command, &r.flags)
 }
 
@@ -126,8 +130,8 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	defer os.RemoveAll(filepath.Dir(figures))
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), report.Variable: figures,
 		mistakes.Variable: reportPrefix(figures)}
-	if r.mode == modeHarden {
-		variables[modeVariable] = hardened
+	if hasToBeTold(library, r.mode) {
+		variables[modeVariable] = valueOf[r.mode]
 	}
 	if r.pageFence {
 		variables["TCMALLOC_PAGE_FENCE"] = "1"
@@ -149,31 +153,40 @@ func (r *checkedRun) findLibrary(root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	found, err := identify.File(library)
-	if err != nil {
-		return "", fmt.Errorf("cannot preload %s: %w", library, err)
-	}
-	if !found.IsOurs() {
-		return "", fmt.Errorf("cannot use %s: it is %s, which tells tcm nothing", library, found)
-	}
-	wanted := []string{mistakes.Variable}
-	if r.mode == modeHarden {
-		wanted = append(wanted, modeVariable, hardened)
+	if err := checkOurs(library); err != nil {
+		return "", err
 	}
 	content, err := os.ReadFile(library)
 	if err != nil {
 		return "", err
 	}
-	for _, word := range wanted {
-		if bytes.Contains(content, []byte(word)) {
-			continue
-		}
-		if r.mode == modeHarden {
-			return "", fmt.Errorf("%s has no hardened mode: it does not know %s=%s; build or install a newer one", library, modeVariable, hardened)
-		}
-		return "", fmt.Errorf("%s is older than this tcm: it does not know %s; build or install a newer one", library, word)
+	if !bytes.Contains(content, []byte(mistakes.Variable)) {
+		return "", fmt.Errorf("%s is older than this tcm: it does not know %s; build or install a newer one", library, mistakes.Variable)
+	}
+	if !mistakes.HasMode(content, valueOf[r.mode]) {
+		return "", fmt.Errorf("%s has no mode %q, in which tcm %s runs programs; %s of this version has it", library, valueOf[r.mode], r.mode, libraryOf[r.mode])
 	}
 	return library, nil
+}
+
+// libraryOf are the libraries that the commands preload unless told otherwise.
+var libraryOf = map[string]string{modeDebug: project.DebugLibraryName, modeHarden: project.FullLibraryName}
+
+// hasToBeTold returns false for the debug library, which is always in the mode. Others are where a variable says so.
+func hasToBeTold(library, mode string) bool {
+	return mode == modeHarden || filepath.Base(library) != project.DebugLibraryName
+}
+
+// checkOurs returns an error for a library that is none of this project.
+func checkOurs(library string) error {
+	found, err := identify.File(library)
+	if err != nil {
+		return fmt.Errorf("cannot preload %s: %w", library, err)
+	}
+	if !found.IsOurs() {
+		return fmt.Errorf("cannot use %s: it is %s, which tells tcm nothing", library, found)
+	}
+	return nil
 }
 
 // refuse names programs that bring a checking allocator of their own.
@@ -338,11 +351,14 @@ func (r *checkReport) next(of *mistakes.Report) []mistakes.Step {
 
 // gdb is the command that shows the access at which a program faults, with page fences or in hardened mode, and the block.
 func (r *checkReport) gdb() string {
-	variable := "TCMALLOC_PAGE_FENCE 1"
-	if r.mode == modeHarden {
-		variable = "TCMALLOC_MODE hardened"
+	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s'", r.library)
+	if hasToBeTold(r.library, r.mode) {
+		words += fmt.Sprintf(" -ex 'set environment %s %s'", modeVariable, valueOf[r.mode])
 	}
-	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s' -ex 'set environment %s' -ex run -ex bt", r.library, variable)
+	if r.mode == modeDebug {
+		words += " -ex 'set environment TCMALLOC_PAGE_FENCE 1'"
+	}
+	words += " -ex run -ex bt"
 	if script := project.GDBScript(""); script != "" {
 		words += " -ex " + quoted([]string{"source " + script}) + " -ex 'heap fault'"
 	}
@@ -372,7 +388,7 @@ func (r *checkReport) note(run report.Report) string {
 	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence
 	case run.Allocator.Processes > 1:
-		return fmt.Sprintf("no mistakes were noticed in %s and %d processes that it started", r.program, run.Allocator.Processes-1)
+		return fmt.Sprintf("no mistakes were noticed in %s and %s that it started", r.program, counted(int64(run.Allocator.Processes-1), "process"))
 	}
 	return "no mistakes were noticed in " + r.program
 }

@@ -80,6 +80,10 @@ func TestDebug(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("no mistake in a script", func(t *testing.T) {
+		check(t, debug("bash", "-c", program+"; true"), "no mistakes were noticed in bash and 1 process that it started\n")
+		check(t, debug("bash", "-c", program+"; "+program+"; true"), "no mistakes were noticed in bash and 2 processes that it started\n")
+	})
 	t.Run("programs of a script", func(t *testing.T) {
 		report := filepath.Join(folder, "report.txt")
 		script := program + " d 2>/dev/null; " + program + " o 2>/dev/null >&2; exit 5"
@@ -194,8 +198,56 @@ func TestHardenNeedsALibraryThatKnowsIt(t *testing.T) {
 	}
 	build(t, "cc", "-shared", "-fPIC", "-o", fake, source)
 	got := tcm.run(t, "harden", "true")
-	if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, "has no hardened mode") || strings.Count(got.errors, "\n") != 1 {
+	if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, `has no mode "hardened"`) || strings.Count(got.errors, "\n") != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLibrariesWithoutTheMode looks at each library of this checkout.
+func TestLibrariesWithoutTheMode(t *testing.T) {
+	full, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	tcm := install(t)
+	for name, commands := range map[string]string{
+		project.LibraryName: "", project.FullLibraryName: "debug harden leaks", project.DebugLibraryName: "debug leaks", "libtcmalloc_minimal_debug.so.4": "debug",
+	} {
+		library := filepath.Join(filepath.Dir(full), name)
+		if _, err := os.Stat(library); err != nil {
+			t.Log(err)
+			continue
+		}
+		for _, command := range []string{"debug", "harden", "leaks"} {
+			status := exitUsage
+			if strings.Contains(commands, command) {
+				status = 0
+			}
+			got := tcm.run(t, command, "--library", library, "--", "cat")
+			if got.status.ExitStatus() != status || (got.output == "") != (status != 0) || strings.Count(got.errors, "\n") != 1 {
+				t.Errorf("%s with %s: %+v", command, name, got)
+			}
+		}
+	}
+}
+
+// TestDebugWithTheFullLibrary has a library that checks blocks only if it is told to.
+func TestDebugWithTheFullLibrary(t *testing.T) {
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "mistaken.c"), filepath.Join(folder, "mistaken")
+	if err := os.WriteFile(source, []byte(mistaken), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	got := install(t).run(t, "debug", "--library", library, program, "o")
+	for _, words := range []string{"wrote beyond the end of a block", "TCMALLOC_MODE debug' -ex 'set environment TCMALLOC_PAGE_FENCE 1'"} {
+		if got.status.Signal() != syscall.SIGABRT || !strings.Contains(got.errors, words) {
+			t.Errorf("no %q: %+v", words, got)
+		}
 	}
 }
 

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
@@ -86,7 +84,7 @@ func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.S
 		return nil, err
 	}
 	// A pipe may have nothing to read for ever, and then nobody looks at the context that ends other commands.
-	signal.Reset(os.Interrupt, syscall.SIGTERM)
+	signal.Reset(endings...)
 	made, err := profiles.LoadAll(names)
 	if err != nil {
 		return nil, err
@@ -117,13 +115,8 @@ func (f *profileFlags) symbolize(command *cobra.Command, made *profile.Profile) 
 // show prints or draws a set as the flags say.
 func (f *profileFlags) show(command *cobra.Command, set *profiles.Set, title string) error {
 	output := command.OutOrStdout()
-	for path, write := range map[string]func(io.Writer, *profiles.Set, string) error{f.html: flame.WriteHTML, f.svg: flame.WriteSVG} {
-		if path == "" {
-			continue
-		}
-		if err := writeWhole(path, func(file io.Writer) error { return write(file, set, title) }); err != nil {
-			return err
-		}
+	if err := f.draw(set, title); err != nil {
+		return err
 	}
 	switch {
 	case (f.html != "" || f.svg != "") && !f.asJSON && !f.folded:
@@ -134,6 +127,19 @@ func (f *profileFlags) show(command *cobra.Command, set *profiles.Set, title str
 		return set.WriteFolded(output)
 	}
 	return set.WriteTable(output, f.cumulative, f.top)
+}
+
+// draw draws the flame graphs that the flags ask for.
+func (f *profileFlags) draw(set *profiles.Set, title string) error {
+	for path, write := range map[string]func(io.Writer, *profiles.Set, string) error{f.html: flame.WriteHTML, f.svg: flame.WriteSVG} {
+		if path == "" {
+			continue
+		}
+		if err := writeWhole(path, func(file io.Writer) error { return write(file, set, title) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newHeap() *cobra.Command {

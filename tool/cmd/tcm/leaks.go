@@ -7,27 +7,26 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
+	"tcm/internal/identify"
+	"tcm/internal/launch"
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
+	"tcm/internal/runner"
 	"tcm/internal/symbols"
 	"tcm/internal/text"
 )
 
-// endedError is the exit status of a program that ran to its end, or what takes its place.
-type endedError struct{ status int }
-
-func (e *endedError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
+// errLeaks says that a program has leaks, which were shown.
+var errLeaks = errors.New("there are leaks")
 
 // leakFlags are those of tcm leaks.
 type leakFlags struct {
@@ -43,7 +42,8 @@ func newLeaks() *cobra.Command {
 		Short: "Run a program and show the blocks that it leaks, or the suspects of a heap profile",
 		Long: "Runs PROGRAM with the full library, " + project.FullLibraryName + ", preloaded, which records every block, and\n" +
 			"shows those to which no pointer leads when the program exits, by the place that allocated them. A program\n" +
-			"without leaks gets one line. The exit status is the program's own; it is 1 if there are leaks and that is 0.\n\n" +
+			"without leaks gets one line. Streams, exit status and signals are the program's own; the status is 1 if there are\n" +
+			"leaks and that is 0.\n\n" +
 			"With a FILE that such a check wrote, shows that. With a heap profile of a program that goes on running, shows\n" +
 			"its suspects: the places whose blocks have become more for as long as the program runs, and of which the old\n" +
 			"ones stay. With two profiles of the same program, shows how much these have grown from one to the other.",
@@ -53,10 +53,14 @@ func newLeaks() *cobra.Command {
 			if len(words) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
-			if made := loadAll(command, words); made != nil {
-				return flags.showFiles(command, made, words)
+			made, err := loadAll(command, words)
+			if err != nil {
+				return err
 			}
-			return flags.run(command, words)
+			if made == nil {
+				return flags.run(command, words)
+			}
+			return flags.showFiles(command, made, words)
 		},
 	}
 	command.Flags().SetInterspersed(false)
@@ -64,27 +68,36 @@ func newLeaks() *cobra.Command {
 	set.StringVar(&flags.library, "library", "", "preload this library (default: "+project.FullLibraryName+" beside tcm)")
 	set.StringVar(&flags.mode, "mode", "normal", "when and what is checked, as of HEAPCHECK: minimal, normal, strict, draconian or as-is")
 	set.StringVar(&flags.suppressions, "suppressions", "", "a file with lines leak:PATTERN for what shall not be reported")
+	addLeaksReport(command, &flags)
+	return command
+}
+
+// addLeaksReport adds the flags that the report at the end takes as well.
+func addLeaksReport(command *cobra.Command, flags *leakFlags) {
+	set := command.Flags()
 	set.StringVar(&flags.root, "sysroot", "", "folder that has the mapped files, for profiles of another machine or container")
 	set.IntVar(&flags.top, "top", 20, "number of places that are shown; 0 is all")
 	set.BoolVar(&flags.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
 	set.BoolVar(&flags.asJSON, "json", false, "print JSON")
-	return command
 }
 
-// loadAll returns nil if the words are no profiles, but a program with its arguments.
-func loadAll(command *cobra.Command, words []string) []*profile.Profile {
+// loadAll returns no profiles if the words are a program with its arguments, which the first one tells.
+func loadAll(command *cobra.Command, words []string) ([]*profile.Profile, error) {
 	if command.ArgsLenAtDash() >= 0 || len(words) > 2 {
-		return nil
+		return nil, nil
 	}
 	var made []*profile.Profile
-	for _, word := range words {
+	for i, word := range words {
 		one, err := profiles.Load(word)
+		if err != nil && i == 0 {
+			return nil, nil
+		}
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		made = append(made, one)
 	}
-	return made
+	return made, nil
 }
 
 // showFiles shows what a check found, or the suspects of heap profiles.
@@ -96,11 +109,11 @@ func (f *leakFlags) showFiles(command *cobra.Command, made []*profile.Profile, n
 	return f.showSuspects(command, made, names)
 }
 
-func (f *leakFlags) environment(library, folder string) ([]string, error) {
-	made := append(os.Environ(),
-		"LD_PRELOAD="+strings.TrimSuffix(library+":"+os.Getenv("LD_PRELOAD"), ":"),
-		"HEAPCHECK="+f.mode, "HEAP_CHECK_DUMP_DIRECTORY="+folder,
-		"TCMALLOC_HEAP_CHECK_REPORT=0", "TCMALLOC_HEAP_CHECK_EXIT_CODE=0")
+// variables make each process write what it leaks to a file in the folder, and leave its exit status alone.
+func (f *leakFlags) variables(library, folder string) (map[string]string, error) {
+	made := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}),
+		"HEAPCHECK": f.mode, "HEAP_CHECK_DUMP_DIRECTORY": folder,
+		"TCMALLOC_HEAP_CHECK_REPORT": "0", "TCMALLOC_HEAP_CHECK_EXIT_CODE": "0"}
 	if f.suppressions == "" {
 		return made, nil
 	}
@@ -111,18 +124,29 @@ func (f *leakFlags) environment(library, folder string) ([]string, error) {
 	if _, err := os.Stat(absolute); err != nil {
 		return nil, fmt.Errorf("--suppressions: %w", err)
 	}
-	return append(made, "TCMALLOC_HEAP_CHECK_SUPPRESSIONS="+absolute), nil
+	made["TCMALLOC_HEAP_CHECK_SUPPRESSIONS"] = absolute
+	return made, nil
 }
 
-// run runs the program and shows what it leaks.
+// run does not return unless it fails before the program is started.
 func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	switch f.mode {
 	case "minimal", "normal", "strict", "draconian", "as-is":
 	default:
 		return fmt.Errorf("--mode %s: expected minimal, normal, strict, draconian or as-is", f.mode)
 	}
-	library, err := project.FullLibrary(f.library, rootFlag(command))
+	root := rootFlag(command)
+	library, err := project.FullLibrary(f.library, root)
 	if err != nil {
+		return err
+	}
+	if err := checkOurs(library); err != nil {
+		return err
+	}
+	if !identify.Defines(library, leakCheckSymbol) {
+		return fmt.Errorf("%s does not look for leaks; %s does", library, project.FullLibraryName)
+	}
+	if err := runner.FindProgram(words[0]); err != nil {
 		return err
 	}
 	folder, err := os.MkdirTemp("", "tcm-leaks")
@@ -130,39 +154,67 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	environment, err := f.environment(library, folder)
+	variables, err := f.variables(library, folder)
 	if err != nil {
 		return err
 	}
-	child := exec.Command(words[0], words[1:]...)
-	child.Stdin, child.Stdout, child.Stderr, child.Env = os.Stdin, os.Stdout, os.Stderr, environment
-	// The terminal sends its signals to the program as well.
-	signal.Ignore(os.Interrupt, syscall.SIGQUIT)
-	if err := child.Start(); err != nil {
-		return fmt.Errorf("cannot run %s: %w", words[0], err)
-	}
-	err = child.Wait()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		return err
-	}
-	return f.tell(command, words[0], folder, child.ProcessState)
+	return runner.Exec(root, f.report(folder, words[0]), variables, words)
 }
 
-// tell shows the profile of the program, and those of programs that it started and that have leaks.
-func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *os.ProcessState) error {
-	status := state.ExitCode()
-	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
-		status = 128 + int(wait.Signal())
+// leakCheckSymbol is a function that only libraries with the leak checker have.
+const leakCheckSymbol = "__lsan_do_leak_check"
+
+// report is the command that shows what was leaked.
+func (f *leakFlags) report(folder, program string) []string {
+	return []string{leaksReportCommand, "--folder", folder, "--program", program, "--sysroot", f.root, "--top", strconv.Itoa(f.top),
+		"--full-names=" + strconv.FormatBool(f.fullNames), "--json=" + strconv.FormatBool(f.asJSON)}
+}
+
+const leaksReportCommand = "leaks-report"
+
+// leaksReport is what the launcher asks for when the program has ended.
+type leaksReport struct {
+	folder, program string
+	flags           leakFlags
+}
+
+func newLeaksReport() *cobra.Command {
+	var report leaksReport
+	command := &cobra.Command{
+		Use:    leaksReportCommand,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			defer os.RemoveAll(report.folder)
+			return report.show(command)
+		},
 	}
-	names, err := filepath.Glob(filepath.Join(folder, "*._main_-end.heap.pb.gz"))
+	set := command.Flags()
+	set.StringVar(&report.folder, "folder", "", "the private folder with the profiles of the run")
+	set.StringVar(&report.program, "program", "", "the program")
+	addLeaksReport(command, &report.flags)
+	return command
+}
+
+// show shows what the program leaked, and programs that it started and that have leaks. The error is errLeaks if there
+// are any.
+func (r *leaksReport) show(command *cobra.Command) error {
+	line, err := io.ReadAll(command.InOrStdin())
 	if err != nil {
 		return err
 	}
-	own := fmt.Sprintf(".%d._main_", state.Pid())
+	measured, err := launch.Parse(line)
+	if err != nil || measured.StartErrno != 0 {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(globQuoted.Replace(r.folder), "*"+checkSuffix))
+	if err != nil {
+		return err
+	}
+	own := fmt.Sprintf(".%d%s", measured.Pid, checkSuffix)
 	checked, leaks := false, false
 	for _, name := range names {
-		isOwn := strings.Contains(name, own)
+		isOwn := strings.HasSuffix(name, own)
 		checked = checked || isOwn
 		made, err := profiles.Load(name)
 		if err != nil {
@@ -171,24 +223,33 @@ func (f *leakFlags) tell(command *cobra.Command, program, folder string, state *
 		if !isOwn && len(made.Sample) == 0 {
 			continue
 		}
-		title := strings.SplitN(filepath.Base(name), "._main_", 2)[0]
-		lost, err := f.show(command, made, title, command.ErrOrStderr())
+		lost, err := r.flags.show(command, made, strings.TrimSuffix(filepath.Base(name), checkSuffix), command.ErrOrStderr())
 		if err != nil {
 			return err
 		}
 		leaks = leaks || lost
 	}
 	if !checked {
-		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s was not checked: it ended by a signal or by _exit, or does not use the allocator\n", program)
+		err = r.showUnchecked(command.ErrOrStderr())
 	}
-	if status == 0 && leaks {
-		status = 1
+	if leaks {
+		return errLeaks
 	}
-	if status == 0 {
-		return nil
-	}
-	return &endedError{status}
+	return err
 }
+
+// showUnchecked says that nothing is known of the program's own process.
+func (r *leaksReport) showUnchecked(to io.Writer) error {
+	note := r.program + " was not checked: it ended by a signal or by _exit, or does not use the allocator"
+	if r.flags.asJSON {
+		return writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}})
+	}
+	_, err := fmt.Fprintln(to, "tcm:", note)
+	return err
+}
+
+// checkSuffix ends the names of the files that a check at exit writes, after the program and its process.
+const checkSuffix = "._main_-end.heap.pb.gz"
 
 // leakPlace is a stack that allocated what is lost.
 type leakPlace struct {
@@ -200,7 +261,9 @@ type leakPlace struct {
 }
 
 type leakReport struct {
-	Program string      `json:"program"`
+	Program string `json:"program"`
+	// Note says why nothing is known of the program, if that is so.
+	Note    string      `json:"note,omitempty"`
 	Bytes   int64       `json:"bytes"`
 	Objects int64       `json:"objects"`
 	Places  []leakPlace `json:"places"`
@@ -220,7 +283,7 @@ func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title st
 
 // reportLeaks puts what one stack lost directly and indirectly together, the largest first.
 func reportLeaks(made *profile.Profile, title string) *leakReport {
-	report := &leakReport{Program: title}
+	report := &leakReport{Program: title, Places: []leakPlace{}}
 	places := map[string]int{}
 	for _, sample := range made.Sample {
 		if len(sample.Value) < 2 {
@@ -328,9 +391,13 @@ func firstOf[T any](all []T, top int) []T {
 	return all
 }
 
+// counted writes a number of things, whose name is one in the singular that takes an s, or es after an s.
 func counted(number int64, noun string) string {
 	if number == 1 {
 		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
 	}
 	return text.Count(number) + " " + noun + "s"
 }

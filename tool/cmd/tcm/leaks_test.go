@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"tcm/internal/project"
 )
 
 // leakProfile has a place that lost one block of 100 bytes, with two of 10 that it led to, and a place of which
@@ -75,6 +78,10 @@ func TestNoLeaks(t *testing.T) {
 
 func TestLeaksRefusesWrongWords(t *testing.T) {
 	heap := shopFile(t, "heap.pb.gz", 1)
+	missing := filepath.Join(t.TempDir(), "typo.pb.gz")
+	if _, _, err := called("leaks", heap, missing); err == nil || err.Error() != missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
 	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap}} {
 		if _, _, err := called(words...); err == nil {
 			t.Errorf("%v was accepted", words)
@@ -150,5 +157,92 @@ func TestSuspectsWithoutAges(t *testing.T) {
 	}
 	if output, _, err = called("leaks", late); err == nil || !strings.Contains(err.Error(), "ages") {
 		t.Errorf("%s%v", output, err)
+	}
+}
+
+// leaking loses ten blocks and ends as its argument says.
+const leaking = `
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static volatile char stack[4096];
+__attribute__((noinline)) static void Lose(void) {
+  for (int i = 0; i < 10; ++i) {
+    void* volatile block = malloc(1000);
+    block = NULL;
+  }
+}
+int main(int argc, char** argv) {
+  volatile char below[4096];
+  Lose();
+  for (int i = 0; i < 4096; ++i) below[i] = stack[i] = 0;
+  if (argc > 1) exit(atoi(argv[1]));
+  return below[7];
+}
+`
+
+// leaksOf returns a function that calls tcm leaks with the library of this checkout, and a program that leaks.
+func leaksOf(t *testing.T) (leaks func(words ...string) ended, program string) {
+	t.Helper()
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	tcm := install(t)
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "leaking.c"), filepath.Join(folder, "leaking")
+	if err := os.WriteFile(source, []byte(leaking), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	return func(words ...string) ended {
+		t.Helper()
+		return tcm.run(t, append([]string{"leaks", "--library", library}, words...)...)
+	}, program
+}
+
+func TestLeaksOfAProgram(t *testing.T) {
+	leaks, program := leaksOf(t)
+	for status, words := range map[int][]string{1: {program}, 3: {program, "3"}} {
+		got := leaks(words...)
+		if got.status.ExitStatus() != status || !strings.Contains(got.errors, " leaks 9.77 KiB in 10 blocks, allocated at 1 place\n") ||
+			!strings.Contains(got.errors, "    Lose  ") {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+	if got := leaks("--", "true"); got.status.ExitStatus() != 0 || !strings.HasSuffix(got.errors, ": no leaks\n") {
+		t.Errorf("%+v", got)
+	}
+	var made leakReport
+	got := leaks("--json", "--", "sh", "-c", "kill -KILL $$")
+	if err := json.Unmarshal([]byte(got.errors), &made); err != nil || made.Program != "sh" || !strings.HasPrefix(made.Note, "sh was not checked: ") || made.Places == nil {
+		t.Errorf("%v: %+v", err, got)
+	}
+	script := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(script, []byte("exit 7\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for status, words := range map[int][]string{127: {"--", "/nonexistent"}, 126: {"--", "/etc/passwd"}, 7: {"--", script}} {
+		if got := leaks(words...); got.status.ExitStatus() != status {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
+// TestSignalsUnderLeaks looks at signals of a terminal, which the program must get, and at those that only tcm gets.
+func TestSignalsUnderLeaks(t *testing.T) {
+	leaks, _ := leaksOf(t)
+	got := leaks("--", "sh", "-c", "grep SigIgn /proc/self/status")
+	if !strings.HasSuffix(got.output, "0000000000000000\n") {
+		t.Errorf("the program ignores signals: %+v", got)
+	}
+	for _, name := range []string{"INT", "TERM", "HUP"} {
+		got := leaks("--", "sh", "-c", "trap 'exit 9' "+name+"; (kill -"+name+" $PPID); for i in 1 2 3 4; do sleep 0.1; done")
+		if got.status.ExitStatus() != 9 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := leaks("--", "sh", "-c", "kill -TERM $$"); got.status.Signal() != syscall.SIGTERM {
+		t.Errorf("%+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,21 +19,25 @@ import (
 	"tcm/internal/runner"
 )
 
-// exitUsage is the exit status for a command that could not begin; env and nohup use it so.
+// exitUsage is the exit status for a command that could not begin, as of env and nohup, or that could not write what was
+// asked for.
 const exitUsage = 125
 
 // exitProblems is the exit status of tcm doctor where it has found problems.
 const exitProblems = 1
 
+// exitLeaks is the exit status of tcm leaks where the program has leaks and ended with status 0.
+const exitLeaks = 1
+
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
 
+// endings are the signals that call a command off, with the programs that it runs.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
 func main() {
-	watched := []os.Signal{syscall.SIGTERM}
 	// To watch a signal ends that it is ignored, and tcm run hands that state on to the program.
-	if !signal.Ignored(os.Interrupt) {
-		watched = append(watched, os.Interrupt)
-	}
+	watched := slices.DeleteFunc(slices.Clone(endings), signal.Ignored)
 	ctx, stop := signal.NotifyContext(context.Background(), watched...)
 	defer stop()
 	err := newRoot().ExecuteContext(ctx)
@@ -46,9 +51,8 @@ func main() {
 	if errors.Is(err, errProblems) {
 		os.Exit(exitProblems)
 	}
-	var ended *endedError
-	if errors.As(err, &ended) {
-		os.Exit(ended.status)
+	if errors.Is(err, errLeaks) {
+		os.Exit(exitLeaks)
 	}
 	// Suggestions for a mistyped command end in blank lines.
 	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))
@@ -73,7 +77,7 @@ func newRoot() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
-	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
+	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newLeaksReport(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
 	return root
 }
 

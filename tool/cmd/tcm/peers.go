@@ -31,14 +31,14 @@ func newPeers() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			statuses := set.List()
-			if !list {
+			statuses, err := set.List(names)
+			if err == nil && !list {
 				statuses, err = set.Build(command.Context(), peers.Options{
 					Only: names, Force: force, Progress: command.ErrOrStderr(),
 				})
-				if err != nil {
-					return err
-				}
+			}
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				return writeJSON(command.OutOrStdout(), statuses)

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/chzyer/readline"
@@ -36,7 +35,7 @@ func newPprof() *cobra.Command {
 				return errNoProfile
 			}
 			// The driver does not know of the context that ends other commands.
-			signal.Reset(os.Interrupt, syscall.SIGTERM)
+			signal.Reset(endings...)
 			// It reads the command line of the process.
 			os.Args = append([]string{"tcm pprof"}, words...)
 			options := &driver.Options{Fetch: localFiles{}}

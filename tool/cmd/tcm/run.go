@@ -151,35 +151,40 @@ func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) er
 		return err
 	}
 	if made.merged == nil {
-		return noHeapProfile(run)
+		_, err := fmt.Fprintln(command.ErrOrStderr(), "tcm:", noHeapProfile(run))
+		return err
 	}
-	say := command.ErrOrStderr()
+	complaints := command.ErrOrStderr()
 	if quiet {
-		say = io.Discard
+		command.SetErr(io.Discard)
 	}
-	command.SetErr(say)
-	if h.html != "" {
-		if err := h.draw(command, made, run.Program); err != nil {
-			return errors.Join(err, made.keep(h.profile))
-		}
-		fmt.Fprintf(say, "tcm: flame graph%s: %s\n", ofProcesses(len(made.files)), h.html)
+	err = h.draw(command, made, run.Program)
+	if errors.Is(err, profiles.ErrNoStacks) {
+		fmt.Fprintf(complaints, "tcm: no flame graph: nothing that was sampled was in use when %s exited\n", run.Program)
+		err = nil
 	}
+	return errors.Join(err, h.keep(command, made))
+}
+
+// keep writes the profile to the file that the user asked for, if any.
+func (h *heapAtExit) keep(command *cobra.Command, made processProfiles) error {
 	if h.profile == "" {
 		return nil
 	}
 	if err := made.keep(h.profile); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(say, "tcm: heap profile%s: %s; show it with %s heap\n", ofProcesses(len(made.files)), h.profile, asCalled())
+	_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: heap profile%s: %s; show it with %s heap\n", ofProcesses(len(made.files)), h.profile, asCalled())
 	return err
 }
 
-func noHeapProfile(run report.Run) error {
+// noHeapProfile says why there is none. That is no failure of tcm, so that the exit status stays the program's.
+func noHeapProfile(run report.Run) string {
 	library, err := identify.File(run.Library)
 	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
-		return fmt.Errorf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
+		return fmt.Sprintf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
 	}
-	return fmt.Errorf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", run.Program)
+	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", run.Program)
 }
 
 // heapProfileSymbol is a function that only libraries with profiles have.
@@ -192,16 +197,20 @@ func ofProcesses(number int) string {
 	return fmt.Sprintf(" of %d processes, each as it exited", number)
 }
 
+// draw draws the flame graph that the user asked for, if any.
 func (h *heapAtExit) draw(command *cobra.Command, made processProfiles, program string) error {
+	if h.html == "" {
+		return nil
+	}
 	// Functions are found in a copy, because the file that is kept is as the program wrote it.
 	flags := profileFlags{html: h.html}
 	set, err := flags.find(command, made.merged.Copy())
 	if err != nil {
 		return err
 	}
-	err = flags.show(command, set, made.title(program)+" at exit")
-	if errors.Is(err, profiles.ErrNoStacks) {
-		return fmt.Errorf("no flame graph: nothing that was sampled was in use when %s exited", program)
+	if err := flags.show(command, set, made.title(program)+" at exit"); err != nil {
+		return err
 	}
+	_, err = fmt.Fprintf(command.ErrOrStderr(), "tcm: flame graph%s: %s\n", ofProcesses(len(made.files)), h.html)
 	return err
 }

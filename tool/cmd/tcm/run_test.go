@@ -224,6 +224,10 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v, %q, %q", got, once.output, twice.output)
 			}
 		}
+		got = tcm.run(t, "run", "--library", tcm.library, "--heap-profile", "/dev/full", "sh", "-c", strings.ReplaceAll(script, "exit 3", "exit 0"))
+		if got.status.ExitStatus() != exitUsage || !strings.HasPrefix(got.errors, "tcm: sh: ") || !strings.Contains(got.errors, "cannot write /dev/full") {
+			t.Errorf("%+v", got)
+		}
 		// What a process that was killed while it wrote has left is no profile, and what is damaged is left out.
 		broken := strings.ReplaceAll(script, "; exit", `; echo x > "$TCMALLOC_HEAP_PROFILE.tmp.1"; echo x > "$TCMALLOC_HEAP_PROFILE.2"; exit`)
 		got = tcm.run(t, "run", "-q", "--library", tcm.library, "--heap-profile", profile, "sh", "-c", broken)
@@ -243,6 +247,18 @@ func TestRun(t *testing.T) {
 			if err := os.Remove(page); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+	t.Run("several types", func(t *testing.T) {
+		t.Setenv("TCMALLOC_PROFILE_TYPE", "peak,heap")
+		for _, flag := range []string{"--heap-profile", "--html"} {
+			got := tcm.run(t, "run", "--library", tcm.library, flag, "out", "cat")
+			if got.status.ExitStatus() != exitUsage || got.output != "" || !strings.HasPrefix(got.errors, "tcm: TCMALLOC_PROFILE_TYPE=peak,heap: ") {
+				t.Errorf("%+v", got)
+			}
+		}
+		if got := tcm.run(t, "run", "-q", "cat"); got.status.ExitStatus() != 0 || got.output == "" {
+			t.Errorf("without a profile: %+v", got)
 		}
 	})
 	t.Run("library without profiles", func(t *testing.T) {

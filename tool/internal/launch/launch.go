@@ -43,6 +43,8 @@ type Result struct {
 	Signal int `json:"signal"`
 	// StartErrno is not 0 where the program could not be started at all.
 	StartErrno int `json:"start_errno"`
+	// Pid is the number that the program's process had.
+	Pid int `json:"pid"`
 }
 
 // Parse reads the line that tcm_launch writes.

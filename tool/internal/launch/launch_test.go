@@ -31,8 +31,8 @@ func buildLauncher(t *testing.T) string {
 }
 
 func TestParse(t *testing.T) {
-	result, err := Parse([]byte(`{"wall_ns":5,"user_us":6,"system_us":7,"max_rss_kib":8,"average_rss_kib":4,"minor_faults":9,"major_faults":1,"exit":2,"signal":0,"start_errno":0}` + "\n"))
-	want := Result{WallNs: 5, UserUs: 6, SystemUs: 7, MaxRSSKiB: 8, AverageRSSKiB: 4, MinorFaults: 9, MajorFaults: 1, Exit: 2}
+	result, err := Parse([]byte(`{"wall_ns":5,"user_us":6,"system_us":7,"max_rss_kib":8,"average_rss_kib":4,"minor_faults":9,"major_faults":1,"exit":2,"signal":0,"start_errno":0,"pid":12}` + "\n"))
+	want := Result{WallNs: 5, UserUs: 6, SystemUs: 7, MaxRSSKiB: 8, AverageRSSKiB: 4, MinorFaults: 9, MajorFaults: 1, Exit: 2, Pid: 12}
 	if err != nil || result != want {
 		t.Errorf("%+v, %v", result, err)
 	}

@@ -2,7 +2,21 @@
 
 package mistakes
 
-import "regexp"
+import (
+	"bytes"
+	"regexp"
+)
+
+// wordsOfModes are in messages of one mode only, so that the libraries with the mode are those that have the words.
+var wordsOfModes = map[string]string{
+	"debug":    " was written to after it was deallocated",
+	"hardened": "write after free of ",
+}
+
+// HasMode returns true if the file of a library has the mode, which is a value of TCMALLOC_MODE.
+func HasMode(library []byte, mode string) bool {
+	return bytes.Contains(library, []byte(wordsOfModes[mode]))
+}
 
 // kind is a class of mistakes.
 type kind struct {

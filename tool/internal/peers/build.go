@@ -106,10 +106,14 @@ func signOfLife(output io.Writer, every time.Duration) func() {
 	}
 }
 
-// List returns the peers as they are, without building any.
-func (s *Set) List() []Status {
-	statuses := make([]Status, 0, len(s.Peers))
-	for _, peer := range s.Peers {
+// List returns the named peers, or all, as they are, without building any.
+func (s *Set) List(names []string) ([]Status, error) {
+	chosen, err := s.choose(names)
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]Status, 0, len(chosen))
+	for _, peer := range chosen {
 		status := s.describe(peer)
 		status.Works = s.IsBuilt(peer)
 		if status.Works {
@@ -119,7 +123,7 @@ func (s *Set) List() []Status {
 		}
 		statuses = append(statuses, status)
 	}
-	return statuses
+	return statuses, nil
 }
 
 func (s *Set) describe(peer Peer) Status {

@@ -33,6 +33,23 @@ func TestManifestOfTheProject(t *testing.T) {
 	}
 }
 
+func TestListOfNames(t *testing.T) {
+	set := &Set{Peers: []Peer{{Name: "a", Libraries: []string{"l"}}, {Name: "b", Libraries: []string{"l"}}}}
+	for want, names := range map[string][]string{"a b ": nil, "b ": {"b"}} {
+		statuses, err := set.List(names)
+		got := ""
+		for _, status := range statuses {
+			got += status.Name + " "
+		}
+		if err != nil || got != want {
+			t.Errorf("%q: %q, %v", names, got, err)
+		}
+	}
+	if _, err := set.List([]string{"c"}); err == nil || err.Error() != `no peer is called "c"` {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestManifestRefuses(t *testing.T) {
 	for _, data := range []string{
 		`[]`,

@@ -113,6 +113,15 @@ func Parse(data []byte) (*profile.Profile, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("an empty file, not a profile")
 	}
+	made, err := parseFormat(hideSpaces(data))
+	if err != nil {
+		return nil, err
+	}
+	showSpaces(made)
+	return made, nil
+}
+
+func parseFormat(data []byte) (*profile.Profile, error) {
 	if isJemalloc(data) {
 		return parseJemalloc(data)
 	}

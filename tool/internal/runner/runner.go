@@ -32,6 +32,9 @@ const ReportCommand = "run-report"
 // exits.
 const HeapProfileVariable = "TCMALLOC_HEAP_PROFILE"
 
+// profileTypeVariable says what that profile is about. Each of several types has a file of its own.
+const profileTypeVariable = "TCMALLOC_PROFILE_TYPE"
+
 // A run for a profile takes more samples than the library does by default, unless the user said how
 // many.
 const (
@@ -100,6 +103,9 @@ func Run(options Options) error {
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
 	var then []string
 	profiled := options.HeapProfile != "" || options.HTML != ""
+	if types := os.Getenv(profileTypeVariable); profiled && strings.Contains(types, ",") {
+		return fmt.Errorf("%s=%s: profiles of several types cannot be added up, and tcm run keeps one; name one type", profileTypeVariable, types)
+	}
 	if !options.Quiet || profiled {
 		figures, err := report.NewFigures("tcm-run-")
 		if err != nil {
