@@ -56,11 +56,12 @@ The headers say what each function does. These points may differ from what a rea
   follow frees, and the half-life of unused memory. Rates below 0 and above 10 become 0 and 10.
 - **GetOwnership** still says that a small block is owned after it was freed.
 - **GetFreeListSizes** counts the caches of CPUs as `tcmalloc.thread`.
-- **GetHeapSample** says that there are no samples. **GetHeapGrowthStacks** has one record, of all growth
-  together, without a stack.
+- **GetHeapSample** and **GetHeapGrowthStacks** have the samples and the growth of the heap with their stacks in libraries
+  with profiles. Those of the minimal libraries say that there are no samples, and have one record of all growth together.
 - **SetSystemAllocator**: memory that is not from the system goes back to nobody; at most 64 separate runs of it
   can be had.
-- **VerifyAllMemory** and its kin are true, and **MallocMemoryStats** counts nothing.
+- **VerifyAllMemory** and its kin are true, and **MallocMemoryStats** counts nothing; in debug mode and the debug
+  libraries they look at the blocks, and end the process at the first mistake.
 - A program may `Register` an extension of its own; `Register(nullptr)` restores that of the heap.
 - Where the C++ library comes into a C program only later, by dlopen, the type information of the class
   (`typeid`, `dynamic_cast`) cannot be used; everything else can.

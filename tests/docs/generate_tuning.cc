@@ -100,8 +100,6 @@ Variables of gperftools that may be set and change nothing:
 )";
 
 constexpr std::string_view kWhileItRuns = R"(
-The variables of its profilers and its heap checker concern other libraries than this one.
-
 ## While a program runs
 
 `MallocExtension::SetNumericProperty` changes the total and the least of thread caches, the heap limit and
