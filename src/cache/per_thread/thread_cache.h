@@ -540,6 +540,7 @@ class ThreadCache : private FastLists, public ListNode {
     return HasRoomFor(bytes) || MakeRoomFor(bytes);
   }
   TCMALLOC_NOINLINE bool MakeRoomFor(int64_t bytes);
+  int64_t MostInAnyOrder() const;
   bool GoesHome(const ClassState& state, Scatter scatter) const;
   Chain Counted(uint8_t c, Chain chain) const;
   uint32_t CountUpTo(uint32_t most, uint8_t c, ObjectReference head) const;

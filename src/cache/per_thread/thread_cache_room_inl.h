@@ -384,6 +384,13 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::MayKeep(uint8_t c, uint32_t co
   return int64_t{state.kept} - state.binned + in_list + count <= state.max_chains * batch;
 }
 
+// Returns the bytes that a class may keep in any order.
+template <SourceTable Sources>
+TCMALLOC_ALWAYS_INLINE int64_t ThreadCache<Sources>::MostInAnyOrder() const {
+  return TCMALLOC_LIKELY(cached_bytes_ < kNearKeptBytes) ? kScatterKeptBytes
+                                                         : kScatterKeptBesideMuch;
+}
+
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains
 // and those that are worth more as pages go past all caches. So do near ones out of order where the
 // thread keeps more than a core's own caches hold, or where the class outgrew the cache. Each was
@@ -394,8 +401,10 @@ void ThreadCache<Sources>::KeepOrReturn(uint8_t c, Chain chain) {
   const int64_t bytes = int64_t{chain.count} * SizeOf(c);
   const int64_t kept = FullBytes(c);
   Scatter scatter = Scatter::kInRows;
-  if (kept >= kScatterKeptBytes || state.frees_at_random()) {
-    if (IsWorthMoreAsPages(c, kept)) return source(c).InsertPast(chain);
+  if (kept >= MostInAnyOrder() || state.frees_at_random()) {
+    if (kept >= kScatterKeptBytes && IsWorthMoreAsPages(c, kept)) {
+      return source(c).InsertPast(chain);
+    }
     scatter = ScatterOf(c, chain);
     if (scatter == Scatter::kFarApart) {
       if (!PutInBins(c, chain)) SendHome(c, chain);

@@ -159,6 +159,16 @@ TEST_F(ThreadCacheScatterTest, MoreNearObjectsGoHome) {
   }
 }
 
+TEST_F(ThreadCacheScatterTest, LessStaysInAnyOrderWhereOtherClassesKeepMuch) {
+  SwingOnce(k48, false, 2 * kNearKeptBytes);
+  const auto others = cache_->full_bytes();
+  ASSERT_GE(others, kNearKeptBytes);
+  SwingOnce(k64, true);
+  EXPECT_GT(past(k64), 0u);
+  EXPECT_GE(cache_->full_bytes() - others, kScatterKeptBesideMuch);
+  EXPECT_LE(cache_->full_bytes() - others, kScatterKeptBesideMuch + kSizeClasses[k64].batch * 64);
+}
+
 // What other classes keep is in a core's caches as well.
 TEST_F(ThreadCacheScatterTest, NearObjectsGoHomeWhereOtherClassesKeepMuch) {
   SwingOnce(k64, false, 2 * kNearKeptBytes);
