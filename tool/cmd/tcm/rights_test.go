@@ -52,6 +52,9 @@ int main(int argc, char** argv) {
 }
 `
 
+// refused is the exit status of the program where the system does not let it give up what it is to give up.
+const refused = 9
+
 // openToAll is a tree, and a program in a folder, that every user can reach, as an installation is.
 func openToAll(t *testing.T) (tcm installed, program string) {
 	t.Helper()
@@ -119,6 +122,9 @@ func TestRightsGivenUp(t *testing.T) {
 			t.Helper()
 			words := append(append(test.words, "--library", test.library, "--"), started...)
 			got := tcm.run(t, words...)
+			if got.status.ExitStatus() == refused {
+				t.Skip("this root may not give up rights")
+			}
 			if got.status.ExitStatus() != test.status {
 				t.Errorf("%q: %+v", words, got)
 			}
@@ -159,6 +165,9 @@ func TestReasonsThatAreNotKnown(t *testing.T) {
 				needRoot(t)
 			}
 			got := tcm.run(t, test.words, "--library", full, "--", program, test.letter, t.TempDir())
+			if got.status.ExitStatus() == refused {
+				t.Skip("this root may not change its root folder")
+			}
 			if !strings.Contains(got.errors, test.want) || strings.Contains(got.errors, "no mistakes were noticed") {
 				t.Errorf("%s", got.errors)
 			}
