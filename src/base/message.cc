@@ -3,6 +3,7 @@
 #include "base/message.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,6 +67,13 @@ void WriteTagged(const Message& message, int milliseconds) {
 constinit std::atomic<long> reporting_process{0};
 constinit std::atomic<int> report_descriptor{-1};
 
+// Returns true for a file that has other names as well. In a folder that others may write to, it may
+// be a file of somebody else, to which only this process can append.
+bool HasOtherNames(int fd) {
+  struct stat information = {};
+  return ::fstat(fd, &information) != 0 || information.st_nlink > 1;
+}
+
 // Opens the crash report and writes which process it is about. Returns a negative number if it
 // cannot be written.
 int OpenCrashReport(const char* prefix, long process) {
@@ -74,7 +82,8 @@ int OpenCrashReport(const char* prefix, long process) {
   if (name.view().size() == Message::kCapacity) return -1;
   char path[Message::kCapacity + 1] = {};
   std::memcpy(path, name.view().data(), name.view().size());
-  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+  constexpr int kFlags =
+      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW;
   auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, kFlags, 0600));
   if (fd < 0) return fd;
   if (fd <= STDERR_FILENO) {
@@ -83,6 +92,10 @@ int OpenCrashReport(const char* prefix, long process) {
     fd = static_cast<int>(::syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     ::syscall(SYS_close, low);
     if (fd < 0) return fd;
+  }
+  if (HasOtherNames(fd)) {
+    ::syscall(SYS_close, fd);
+    return -1;
   }
   char program[Message::kCapacity + 1] = {};
   ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);

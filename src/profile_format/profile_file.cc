@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,12 @@ namespace {
 const char* NameIn(const char* path) {
   const char* slash = std::strrchr(path, '/');
   return slash == nullptr ? path : slash + 1;
+}
+
+// Returns true for the user that the program was started as, and for the one that it is now, because
+// servers that root starts become another user.
+bool IsOfThisUser(uid_t owner) {
+  return owner == system_calls.getauxval(AT_EUID) || owner == ::geteuid();
 }
 
 }  // namespace
@@ -78,8 +85,7 @@ std::string_view ProfileFile::Obstacle() const {
   struct stat information = {};
   const bool exists = system_calls.lstat(path_, &information) == 0;
   errno = 0;
-  const bool own =
-      S_ISREG(information.st_mode) && information.st_uid == system_calls.getauxval(AT_EUID);
+  const bool own = S_ISREG(information.st_mode) && IsOfThisUser(information.st_uid);
   return exists && !own ? "exists, and is not a regular file of this user" : "";
 }
 

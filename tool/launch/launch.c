@@ -7,6 +7,10 @@
 // options give one by one. Then it ends as PROGRAM did: same exit status, or same signal. The exit
 // status of the follow-up command takes the place of 0.
 //
+// A variable TCM_LAUNCH_SET_NAME becomes NAME for PROGRAM, as with --set, except that other users
+// cannot read its value, as they can a command line. The follow-up command inherits the variables
+// that begin with TCM_LAUNCH_, and PROGRAM does not.
+//
 // With --sample it reads PROGRAM's resident size each MS milliseconds, for the average. The kernel
 // keeps the peak by itself, but no average that a process without privileges may ask for.
 //
@@ -138,11 +142,32 @@ static void InstallHandlers(void) {
   }
 }
 
+// Sets what TCM_LAUNCH_SET_ precedes, and removes all variables of this program. The end of an entry
+// of the environment becomes an entry.
+static void TakeSettings(void) {
+  static const char kOwn[] = "TCM_LAUNCH_";
+  static const char kSet[] = "TCM_LAUNCH_SET_";
+  for (char** at = environ; *at != NULL;) {
+    char* entry = *at;
+    const char* end = strchr(entry, '=');
+    if (end == NULL || strncmp(entry, kOwn, strlen(kOwn)) != 0) {
+      ++at;
+      continue;
+    }
+    char* name = strndup(entry, (size_t)(end - entry));
+    if (name == NULL || unsetenv(name) != 0) _exit(kExitCannotStart);
+    free(name);
+    if (strncmp(entry, kSet, strlen(kSet)) == 0) putenv(entry + strlen(kSet));
+    at = environ;
+  }
+}
+
 _Noreturn static void BecomeProgram(const struct options* options, const sigset_t* mask,
                                     pid_t parent, int error_fd) {
   // A kill of this process is meant for PROGRAM.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExitCannotStart);
+  TakeSettings();
   for (int i = 0; i < options->setting_count; ++i) putenv(options->settings[i]);
   sigprocmask(SIG_SETMASK, mask, NULL);
   execvp(options->program[0], options->program);

@@ -309,6 +309,37 @@ TEST(CrashReportTest, ChildOfForkHasItsOwn) {
   EXPECT_TRUE(errors.starts_with("tcmalloc: of the parent\nof the child\n")) << errors;
 }
 
+// Somebody else may have put a link there if the folder is one that others may write to.
+TEST(CrashReportTest, FollowsNoLink) {
+  for (auto* link : {&::symlink, &::link}) {
+    char folder[] = "/tmp/crash_report_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    const std::string target = std::string(folder) + "/target";
+    const std::string prefix = std::string(folder) + "/report";
+    const std::string report = prefix + "." + std::to_string(::getpid());
+    std::ofstream(target) << "kept\n";
+    ASSERT_EQ(link(target.c_str(), report.c_str()), 0);
+    EXPECT_EXIT(
+        {
+          // The test's death runs in a child, which has a number of its own.
+          const std::string own = prefix + "." + std::to_string(::getpid());
+          if (own != report) ::rename(report.c_str(), own.c_str());
+          crash_report_prefix.store(prefix.c_str(), std::memory_order_relaxed);
+          WriteFirstCrashLine(Message() << "first");
+          WriteCrashLine(Message() << "second");
+          ::unlink(own.c_str());
+          ::_exit(0);
+        },
+        ::testing::ExitedWithCode(0), "^tcmalloc: first\nsecond\n");
+    std::ifstream file(target);
+    const std::string content{std::istreambuf_iterator<char>(file),
+                              std::istreambuf_iterator<char>()};
+    EXPECT_EQ(content, "kept\n");
+    ::unlink(target.c_str());
+    EXPECT_EQ(::rmdir(folder), 0);
+  }
+}
+
 TEST(CheckDeathTest, FailedChecksPrintConditionAndValues) {
   const int two = 2;
   TCMALLOC_CHECK(two == 2);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -165,6 +166,28 @@ TEST_F(ProfileFileTest, RefusesBadPaths) {
   ExpectRefused(Path(std::string(4096, 'a')));
   ExpectRefused(Path(std::string(100'000, '/')));
   EXPECT_EQ(Files(), 0U);
+}
+
+TEST_F(ProfileFileTest, ReplacesItsFileWhenItHasGivenUpRights) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give up rights";
+  ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
+  const std::string path = Path("a");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(2);
+    for (const char* text : {"old", "new"}) {
+      ProfileFile file(path.c_str());
+      file.Write(text);
+      if (!file.Complete()) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "this root may not give up rights";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(Contents(path), "new");
 }
 
 TEST_F(ProfileFileTest, RefusesADirectoryThatIsReadOnly) {

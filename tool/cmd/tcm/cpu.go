@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,6 +14,8 @@ import (
 	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/project"
+	"tcm/internal/report"
+	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 )
 
@@ -95,13 +95,13 @@ func (r *cpuRun) start(program []string, root string) error {
 		return err
 	}
 	// Each process writes a file of its own, so that scripts show what their programs do.
-	folder, err := os.MkdirTemp("", "tcm-cpu-")
+	folder, err := runfolder.Make("tcm-cpu-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE": filepath.Join(folder, cpuPrefix),
-		"CPUPROFILE_FOLLOW_FORKS": "1", "CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
+	defer folder.Remove()
+	folder.Set("CPUPROFILE", folder.Path(cpuPrefix))
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), "CPUPROFILE_FOLLOW_FORKS": "1", "CPUPROFILE_FREQUENCY": strconv.Itoa(r.frequency)}
 	if r.output == "" || strings.HasSuffix(r.output, protoSuffix) {
 		variables["TCMALLOC_PROFILE_FORMAT"] = "proto"
 	}
@@ -111,12 +111,12 @@ func (r *cpuRun) start(program []string, root string) error {
 	if r.perf {
 		variables["CPUPROFILE_PERF_EVENTS"] = "1"
 	}
-	return runner.Exec(root, r.report(folder, program[0]), variables, program)
+	return runner.Exec(root, r.report(program[0]), folder, variables, program)
 }
 
 // report is the command that shows the profile at the end.
-func (r *cpuRun) report(folder, program string) []string {
-	return []string{cpuReportCommand, "--folder", folder, "--output", r.output, "--program", program,
+func (r *cpuRun) report(program string) []string {
+	return []string{cpuReportCommand, "--output", r.output, "--program", program,
 		"--quiet=" + strconv.FormatBool(r.quiet),
 		"--top", strconv.Itoa(r.flags.top), "--cum=" + strconv.FormatBool(r.flags.cumulative), "--lines=" + strconv.FormatBool(r.flags.lines),
 		"--full-names=" + strconv.FormatBool(r.flags.fullNames), "--html", r.flags.html, "--svg", r.flags.svg}
@@ -129,9 +129,10 @@ const cpuPrefix = "cpu"
 
 // cpuReport is what the launcher asks for when the program has ended.
 type cpuReport struct {
-	folder, output, program string
-	quiet                   bool
-	flags                   profileFlags
+	folder          *runfolder.Folder
+	output, program string
+	quiet           bool
+	flags           profileFlags
 }
 
 func newCPUReport() *cobra.Command {
@@ -141,12 +142,13 @@ func newCPUReport() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			defer os.RemoveAll(report.folder)
-			return report.show(command)
+			return withRunFolder(command, func(folder *runfolder.Folder) error {
+				report.folder = folder
+				return report.show(command)
+			})
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&report.folder, "folder", "", "the private folder with the profiles of the run")
 	set.StringVar(&report.output, "output", "", "the file that the user asked for")
 	set.StringVar(&report.program, "program", "", "the program")
 	set.BoolVar(&report.quiet, "quiet", false, "no table")
@@ -163,12 +165,12 @@ func (r *cpuReport) show(command *cobra.Command) error {
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}
-	made, err := readProcessProfiles(filepath.Join(r.folder, cpuPrefix), command.ErrOrStderr())
+	made, err := readProcessProfiles(r.folder, cpuPrefix, command.ErrOrStderr())
 	if err != nil {
 		return err
 	}
 	if made.merged == nil {
-		_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, or is linked statically\n", r.program)
+		_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, is linked statically, or could not write it (%s)\n", r.program, report.CannotWrite)
 		return err
 	}
 	// What cannot be written keeps nothing else from being shown.

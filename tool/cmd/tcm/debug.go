@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,8 +22,10 @@ import (
 	"tcm/internal/mistakes"
 	"tcm/internal/project"
 	"tcm/internal/report"
+	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 	"tcm/internal/symbols"
+	"tcm/internal/text"
 )
 
 // checkedRun is a program to run in a mode that notices mistakes, and what to do with its reports.
@@ -123,13 +126,17 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if err := r.refuse(program[0]); err != nil {
 		return err
 	}
-	figures, err := report.NewFigures("tcm-" + r.mode + "-")
+	folder, err := runfolder.Make("tcm-" + r.mode + "-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(filepath.Dir(figures))
-	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}), report.Variable: figures,
-		mistakes.Variable: reportPrefix(figures)}
+	defer folder.Remove()
+	if err := folder.Create(report.FiguresName); err != nil {
+		return err
+	}
+	folder.Set(report.Variable, folder.Path(report.FiguresName))
+	folder.Set(mistakes.Variable, folder.Path(mistakes.FilePrefix))
+	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{library})}
 	if hasToBeTold(library, r.mode) {
 		variables[modeVariable] = valueOf[r.mode]
 	}
@@ -139,10 +146,8 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if r.checkInterval > 0 {
 		variables["TCMALLOC_CHECK_INTERVAL"] = strconv.FormatUint(r.checkInterval, 10)
 	}
-	return runner.Exec(root, r.report(figures, library, program), variables, program)
+	return runner.Exec(root, r.report(library, program), folder, variables, program)
 }
-
-func reportPrefix(figures string) string { return filepath.Join(filepath.Dir(figures), "report") }
 
 func (r *checkedRun) findLibrary(root string) (string, error) {
 	find := project.DebugLibrary
@@ -205,8 +210,8 @@ func (r *checkedRun) refuse(program string) error {
 }
 
 // report is the command that explains what was noticed.
-func (r *checkedRun) report(figures, library string, program []string) []string {
-	words := []string{checkReportCommand, "--figures", figures, "--mode", r.mode, "--library", library, "--output", r.output,
+func (r *checkedRun) report(library string, program []string) []string {
+	words := []string{checkReportCommand, "--mode", r.mode, "--library", library, "--output", r.output,
 		"--called", asCalled(), "--page-fence=" + strconv.FormatBool(r.pageFence), "--json=" + strconv.FormatBool(r.flags.asJSON),
 		"--full-names=" + strconv.FormatBool(r.flags.symbols.FullNames)}
 	// The launcher takes a bounded number of words.
@@ -229,9 +234,10 @@ const checkReportCommand = "check-report"
 
 // checkReport is what the launcher asks for when the program has ended.
 type checkReport struct {
-	figures, mode, library, output, called, command, program string
-	pageFence                                                bool
-	flags                                                    checkFlags
+	folder                                          *runfolder.Folder
+	mode, library, output, called, command, program string
+	pageFence                                       bool
+	flags                                           checkFlags
 }
 
 func newCheckReport() *cobra.Command {
@@ -241,12 +247,13 @@ func newCheckReport() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			defer os.RemoveAll(filepath.Dir(r.figures))
-			return r.show(command)
+			return withRunFolder(command, func(folder *runfolder.Folder) error {
+				r.folder = folder
+				return r.show(command)
+			})
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&r.figures, "figures", "", "file in the private folder of the run")
 	set.StringVar(&r.mode, "mode", "", "debug or harden")
 	set.StringVar(&r.library, "library", "", "the library that was preloaded")
 	set.StringVar(&r.output, "output", "", "the file that the user asked for")
@@ -263,12 +270,12 @@ const mostShown = 5
 
 func (r *checkReport) show(command *cobra.Command) error {
 	run := report.Run{Program: r.program, Library: r.library}
-	collected, started, err := runner.Collect(command.InOrStdin(), r.figures, run)
+	collected, started, err := runner.Collect(command.InOrStdin(), r.folder, run)
 	if err != nil || !started {
 		return err
 	}
 	symbolizer := mistakes.NewSymbolizer(r.flags.symbols)
-	reports, err := mistakes.ReadAll(reportPrefix(r.figures), symbolizer)
+	reports, err := mistakes.ReadAll(r.folder, symbolizer)
 	if err != nil {
 		return err
 	}
@@ -308,6 +315,7 @@ func (c checkResult) summary() string {
 }
 
 func (r *checkReport) write(to io.Writer, made checkResult, most int) error {
+	to = text.NewPrintable(to)
 	if r.flags.asJSON {
 		if made.Reports == nil {
 			made.Reports = []*mistakes.Report{}
@@ -365,6 +373,14 @@ func (r *checkReport) gdb() string {
 	return words + " --args " + r.command
 }
 
+// ownSignals end programs for what they did themselves, a mistake with blocks for instance.
+var ownSignals = []syscall.Signal{syscall.SIGABRT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGFPE, syscall.SIGSYS}
+
+// noReport says of a program that such a signal ended what can be known. The allocator writes to standard error where it
+// cannot write a report.
+const noReport = "no report of a mistake with blocks could be read: none was noticed, or else what the allocator said is on standard error," +
+	" because the program could not write it to its file (" + report.CannotWrite + ")"
+
 // note says what to think of a run without a report.
 func (r *checkReport) note(run report.Report) string {
 	archive := strings.TrimSuffix(filepath.Base(r.library), ".so.4") + ".a"
@@ -379,11 +395,13 @@ func (r *checkReport) note(run report.Report) string {
 	case isFault && r.mode == modeHarden:
 		return fmt.Sprintf("%s ended by %s, as a read or write of a large block after its free or beyond it may. This shows where, and which block:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
 	case isFault:
-		return fmt.Sprintf("%s ended by %s, and no mistake with blocks was noticed before; gdb shows where, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal))
+		return fmt.Sprintf("%s ended by %s, and %s. gdb shows where it ended, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal), noReport)
+	case slices.Contains(ownSignals, signal):
+		return fmt.Sprintf("%s ended by %s, and %s", r.program, launch.SignalName(run.Signal), noReport)
 	case signal != 0:
 		return fmt.Sprintf("no mistakes were noticed before %s ended %s", launch.SignalName(run.Signal), r.program)
 	case run.Allocator == nil:
-		return "no mistakes were noticed; memory was not looked through at the end, because the program ended by _exit or became another one"
+		return "no report came from " + r.program + ", and no figures: it ended by _exit or became another program, so that memory was not looked through at the end, or could write none (" + report.CannotWrite + ")"
 	// Blocks with pages of their own are not counted.
 	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence

@@ -20,6 +20,8 @@ import (
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
+	"tcm/internal/report"
+	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 	"tcm/internal/symbols"
 	"tcm/internal/text"
@@ -110,9 +112,9 @@ func (f *leakFlags) showFiles(command *cobra.Command, made []*profile.Profile, n
 }
 
 // variables make each process write what it leaks to a file in the folder, and leave its exit status alone.
-func (f *leakFlags) variables(library, folder string) (map[string]string, error) {
+func (f *leakFlags) variables(library string) (map[string]string, error) {
 	made := map[string]string{"LD_PRELOAD": launch.Preload([]string{library}),
-		"HEAPCHECK": f.mode, "HEAP_CHECK_DUMP_DIRECTORY": folder,
+		"HEAPCHECK":                  f.mode,
 		"TCMALLOC_HEAP_CHECK_REPORT": "0", "TCMALLOC_HEAP_CHECK_EXIT_CODE": "0"}
 	if f.suppressions == "" {
 		return made, nil
@@ -149,24 +151,25 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	if err := runner.FindProgram(words[0]); err != nil {
 		return err
 	}
-	folder, err := os.MkdirTemp("", "tcm-leaks")
+	variables, err := f.variables(library)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
-	variables, err := f.variables(library, folder)
+	folder, err := runfolder.Make("tcm-leaks-")
 	if err != nil {
 		return err
 	}
-	return runner.Exec(root, f.report(folder, words[0]), variables, words)
+	defer folder.Remove()
+	folder.Set("HEAP_CHECK_DUMP_DIRECTORY", folder.Path(""))
+	return runner.Exec(root, f.report(words[0]), folder, variables, words)
 }
 
 // leakCheckSymbol is a function that only libraries with the leak checker have.
 const leakCheckSymbol = "__lsan_do_leak_check"
 
 // report is the command that shows what was leaked.
-func (f *leakFlags) report(folder, program string) []string {
-	return []string{leaksReportCommand, "--folder", folder, "--program", program, "--sysroot", f.root, "--top", strconv.Itoa(f.top),
+func (f *leakFlags) report(program string) []string {
+	return []string{leaksReportCommand, "--program", program, "--sysroot", f.root, "--top", strconv.Itoa(f.top),
 		"--full-names=" + strconv.FormatBool(f.fullNames), "--json=" + strconv.FormatBool(f.asJSON)}
 }
 
@@ -174,8 +177,9 @@ const leaksReportCommand = "leaks-report"
 
 // leaksReport is what the launcher asks for when the program has ended.
 type leaksReport struct {
-	folder, program string
-	flags           leakFlags
+	folder  *runfolder.Folder
+	program string
+	flags   leakFlags
 }
 
 func newLeaksReport() *cobra.Command {
@@ -185,12 +189,13 @@ func newLeaksReport() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			defer os.RemoveAll(report.folder)
-			return report.show(command)
+			return withRunFolder(command, func(folder *runfolder.Folder) error {
+				report.folder = folder
+				return report.show(command)
+			})
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&report.folder, "folder", "", "the private folder with the profiles of the run")
 	set.StringVar(&report.program, "program", "", "the program")
 	addLeaksReport(command, &report.flags)
 	return command
@@ -207,7 +212,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}
-	names, err := filepath.Glob(filepath.Join(globQuoted.Replace(r.folder), "*"+checkSuffix))
+	names, err := r.folder.Names("", checkSuffix)
 	if err != nil {
 		return err
 	}
@@ -215,15 +220,16 @@ func (r *leaksReport) show(command *cobra.Command) error {
 	checked, leaks := false, false
 	for _, name := range names {
 		isOwn := strings.HasSuffix(name, own)
-		checked = checked || isOwn
-		made, err := profiles.Load(name)
+		made, err := loadProcessProfile(r.folder, name)
 		if err != nil {
-			return err
+			fmt.Fprintf(command.ErrOrStderr(), "tcm: what a process leaks is left out: %s: %v\n", name, err)
+			continue
 		}
+		checked = checked || isOwn
 		if !isOwn && len(made.Sample) == 0 {
 			continue
 		}
-		lost, err := r.flags.show(command, made, strings.TrimSuffix(filepath.Base(name), checkSuffix), command.ErrOrStderr())
+		lost, err := r.flags.show(command, made, strings.TrimSuffix(name, checkSuffix), command.ErrOrStderr())
 		if err != nil {
 			return err
 		}
@@ -240,7 +246,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 
 // showUnchecked says that nothing is known of the program's own process.
 func (r *leaksReport) showUnchecked(to io.Writer) error {
-	note := r.program + " was not checked: it ended by a signal or by _exit, or does not use the allocator"
+	note := r.program + " was not checked: it ended by a signal or by _exit, does not use the allocator, or could not write what it leaks (" + report.CannotWrite + ")"
 	if r.flags.asJSON {
 		return writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}})
 	}

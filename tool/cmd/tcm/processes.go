@@ -5,27 +5,56 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
 
 	"tcm/internal/profiles"
+	"tcm/internal/runfolder"
 	"tcm/internal/text"
 )
 
+// withRunFolder does what is to be done with the folder of the run that has ended, and removes it. What the processes
+// wrote cannot bring characters to the terminal that do more than show.
+func withRunFolder(command *cobra.Command, show func(*runfolder.Folder) error) error {
+	folder, err := runfolder.OfRun()
+	if err != nil {
+		return err
+	}
+	defer folder.Remove()
+	// A reader of standard error that goes away must not leave the folder behind.
+	signal.Ignore(syscall.SIGPIPE)
+	command.SetErr(text.NewPrintable(command.ErrOrStderr()))
+	return show(folder)
+}
+
+// mostProfile bounds what is read of the profile of a process, and what that may become when it is unpacked.
+const mostProfile = 256 << 20
+
+func loadProcessProfile(folder *runfolder.Folder, name string) (*profile.Profile, error) {
+	content, err := folder.Read(name, mostProfile)
+	if err != nil {
+		return nil, err
+	}
+	return profiles.ParseWithin(content, mostProfile)
+}
+
 // processProfiles are what the processes of a run have left in the private folder of the run.
 type processProfiles struct {
+	folder *runfolder.Folder
 	files  []string
 	merged *profile.Profile
 }
 
 // readProcessProfiles reads the files whose names begin with the prefix. One that cannot be read is named and left
 // out. The profile is nil if there is none.
-func readProcessProfiles(prefix string, complaints io.Writer) (processProfiles, error) {
-	var made processProfiles
-	names, err := filepath.Glob(globQuoted.Replace(prefix) + "*")
+func readProcessProfiles(folder *runfolder.Folder, prefix string, complaints io.Writer) (processProfiles, error) {
+	made := processProfiles{folder: folder}
+	names, err := folder.Names(prefix, "")
 	if err != nil {
 		return made, err
 	}
@@ -34,9 +63,9 @@ func readProcessProfiles(prefix string, complaints io.Writer) (processProfiles, 
 		if isUnfinished(name) {
 			continue
 		}
-		one, err := profiles.Load(name)
+		one, err := loadProcessProfile(folder, name)
 		if err != nil {
-			fmt.Fprintf(complaints, "tcm: the profile of a process is left out: %s: %v\n", filepath.Base(name), withoutName(err, name))
+			fmt.Fprintf(complaints, "tcm: the profile of a process is left out: %s: %v\n", name, err)
 			continue
 		}
 		made.files = append(made.files, name)
@@ -49,12 +78,7 @@ func readProcessProfiles(prefix string, complaints io.Writer) (processProfiles, 
 }
 
 // isUnfinished returns true for what a process that was killed while it wrote, or writes still, has left.
-func isUnfinished(name string) bool { return strings.Contains(filepath.Base(name), ".tmp.") }
-
-// globQuoted keeps what is special in patterns.
-var globQuoted = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
-
-func withoutName(err error, name string) string { return strings.TrimPrefix(err.Error(), name+": ") }
+func isUnfinished(name string) bool { return strings.Contains(name, ".tmp.") }
 
 // title names a program with what it started.
 func (p *processProfiles) title(program string) string {
@@ -74,7 +98,7 @@ func (p *processProfiles) keep(output string) error {
 	if len(p.files) > 1 {
 		return writeWhole(output, p.merged.Write)
 	}
-	content, err := os.ReadFile(p.files[0])
+	content, err := p.folder.Read(p.files[0], mostProfile)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"tcm/internal/profiles"
 	"tcm/internal/project"
 	"tcm/internal/report"
+	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 )
 
@@ -98,7 +99,6 @@ func asCalled() string {
 
 // newRunReport is what the launcher calls when the program has ended.
 func newRunReport() *cobra.Command {
-	var figures string
 	var run report.Run
 	var commands report.Commands
 	var asJSON, quiet bool
@@ -108,22 +108,22 @@ func newRunReport() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			defer os.RemoveAll(filepath.Dir(figures))
-			made, started, err := runner.Collect(command.InOrStdin(), figures, run)
-			if err != nil || !started {
-				return err
-			}
-			switch {
-			case asJSON && !quiet:
-				err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
-			case !quiet:
-				_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
-			}
-			heap.prefix = runner.HeapProfiles(figures)
-			return errors.Join(err, heap.show(command, run, quiet || asJSON))
+			return withRunFolder(command, func(folder *runfolder.Folder) error {
+				made, started, err := runner.Collect(command.InOrStdin(), folder, run)
+				if err != nil || !started {
+					return err
+				}
+				switch {
+				case asJSON && !quiet:
+					err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
+				case !quiet:
+					_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
+				}
+				heap.folder = folder
+				return errors.Join(err, heap.show(command, run, quiet || asJSON))
+			})
 		},
 	}
-	command.Flags().StringVar(&figures, "figures", "", "file in the private folder of the run")
 	command.Flags().StringVar(&run.Program, "program", "", "the program")
 	command.Flags().StringVar(&run.Library, "library", "", "the library that was preloaded")
 	command.Flags().StringVar(&commands.Run, "run", "", "how tcm run was called")
@@ -138,7 +138,8 @@ func newRunReport() *cobra.Command {
 
 // heapAtExit is what becomes of the heap profiles that the processes of a run wrote.
 type heapAtExit struct {
-	prefix, profile, html string
+	folder        *runfolder.Folder
+	profile, html string
 }
 
 // show keeps the profile and draws the flame graph, if they were asked for, and says where they lie.
@@ -146,7 +147,7 @@ func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) er
 	if h.profile == "" && h.html == "" {
 		return nil
 	}
-	made, err := readProcessProfiles(h.prefix, command.ErrOrStderr())
+	made, err := readProcessProfiles(h.folder, runner.HeapPrefix, command.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func noHeapProfile(run report.Run) string {
 	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
 		return fmt.Sprintf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
 	}
-	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, or does not use the allocator", run.Program)
+	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, does not use the allocator, or could not write it (%s)", run.Program, report.CannotWrite)
 }
 
 // heapProfileSymbol is a function that only libraries with profiles have.

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"tcm/internal/launch"
 	"tcm/internal/project"
 	"tcm/internal/report"
+	"tcm/internal/runfolder"
 )
 
 // FrontEndVariable is the environment variable that chooses the caches.
@@ -66,24 +66,27 @@ func AskLibrary(library string) Ask {
 }
 
 func askUnder(ctx context.Context, library string, program, settings []string) (Answer, error) {
-	figures, err := report.NewFigures("tcm-doctor-")
+	folder, err := runfolder.Make("tcm-doctor-")
 	if err != nil {
 		return Answer{}, err
 	}
-	defer os.RemoveAll(filepath.Dir(figures))
+	defer folder.Remove()
+	if err := folder.Create(report.FiguresName); err != nil {
+		return Answer{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, program[0], program[1:]...)
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
 	command.Env = append(os.Environ(), settings...)
-	command.Env = append(command.Env, "LD_PRELOAD="+launch.Preload([]string{library}), report.Variable+"="+figures)
+	command.Env = append(command.Env, "LD_PRELOAD="+launch.Preload([]string{library}), report.Variable+"="+folder.Path(report.FiguresName))
 	runErr := command.Run()
 	answer := Answer{Complaints: lines(complaints.String())}
 	if runErr != nil {
 		return answer, runErr
 	}
-	file, err := os.Open(figures)
+	file, err := folder.Open(report.FiguresName)
 	if err != nil {
 		return answer, err
 	}

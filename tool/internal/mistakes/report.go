@@ -3,12 +3,15 @@
 package mistakes
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
 
+	"tcm/internal/runfolder"
 	"tcm/internal/symbols"
 )
 
@@ -64,9 +67,19 @@ type SourceLine struct {
 	Text string `json:"text"`
 }
 
-// ReadAll reads the reports whose names begin with prefix, the oldest first.
-func ReadAll(prefix string, symbolizer *Symbolizer) ([]*Report, error) {
-	names, err := filepath.Glob(prefix + ".*")
+// FilePrefix begins the names of the files in the private folder of a run.
+const FilePrefix = "report"
+
+const (
+	// mostOfOne bounds what is read of the reports of a process, which may go on after the first.
+	mostOfOne = 1 << 20
+	// mostOfAll bounds what is read of those of all processes.
+	mostOfAll = 64 << 20
+)
+
+// ReadAll reads the reports in the private folder of a run, the oldest first. What is no file of a process is left out.
+func ReadAll(folder *runfolder.Folder, symbolizer *Symbolizer) ([]*Report, error) {
+	names, err := folder.Names(FilePrefix+".", "")
 	if err != nil {
 		return nil, err
 	}
@@ -76,22 +89,36 @@ func ReadAll(prefix string, symbolizer *Symbolizer) ([]*Report, error) {
 	}
 	var files []dated
 	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			return nil, err
+		info, err := os.Lstat(folder.Path(name))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
 		}
 		files = append(files, dated{name, info.ModTime().UnixNano()})
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].time < files[j].time })
 	var reports []*Report
+	left := int64(mostOfAll)
 	for _, file := range files {
-		content, err := os.ReadFile(file.name)
-		if err != nil {
-			return nil, err
+		content, err := readBeginning(folder, file.name, min(left, mostOfOne))
+		if errors.Is(err, runfolder.ErrNoFile) {
+			continue
 		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s of the run: %w", file.name, err)
+		}
+		left -= int64(len(content))
 		reports = append(reports, Parse(string(content), symbolizer)...)
 	}
 	return reports, nil
+}
+
+func readBeginning(folder *runfolder.Folder, name string, most int64) ([]byte, error) {
+	file, err := folder.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, most))
 }
 
 // tag begins the first line of a message.

@@ -105,10 +105,17 @@ func oneLine(err error) error {
 }
 
 // Parse reads a profile of any of the formats, compressed or not.
-func Parse(data []byte) (*profile.Profile, error) {
-	data, err := decompress(data)
+func Parse(data []byte) (*profile.Profile, error) { return ParseWithin(data, maximalBytes) }
+
+// ParseWithin reads a profile that has at most so many bytes when it is unpacked.
+func ParseWithin(data []byte, most int64) (*profile.Profile, error) {
+	data, err := decompress(data, most)
 	if err != nil {
 		return nil, err
+	}
+	// The pprof library would unpack it once more, whatever comes of it.
+	if isCompressed(data) {
+		return nil, ErrFormat
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("an empty file, not a profile")
@@ -138,13 +145,18 @@ func parseFormat(data []byte) (*profile.Profile, error) {
 	return made, nil
 }
 
-func decompress(data []byte) ([]byte, error) {
-	if len(data) < 2 || data[0] != 0x1f || data[1] != 0x8b {
+func isCompressed(data []byte) bool { return len(data) >= 2 && data[0] == 0x1f && data[1] == 0x8b }
+
+func decompress(data []byte, most int64) ([]byte, error) {
+	if !isCompressed(data) {
 		return data, nil
 	}
 	reader, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
-		data, err = io.ReadAll(io.LimitReader(reader, maximalBytes))
+		data, err = io.ReadAll(io.LimitReader(reader, most+1))
+	}
+	if err == nil && int64(len(data)) > most {
+		return nil, fmt.Errorf("more than %d bytes when it is unpacked", most)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return nil, errors.New("the file is cut off: its compressed data has no end")

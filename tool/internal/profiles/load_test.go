@@ -5,6 +5,7 @@ package profiles
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,5 +127,23 @@ func TestWhatIsNoProfile(t *testing.T) {
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+func TestUnpackedIsBounded(t *testing.T) {
+	packed := func(data []byte) []byte {
+		var made bytes.Buffer
+		writer := gzip.NewWriter(&made)
+		if _, err := writer.Write(data); err != nil || writer.Close() != nil {
+			t.Fatal(err)
+		}
+		return made.Bytes()
+	}
+	large := packed(make([]byte, 1<<20))
+	if _, err := ParseWithin(large, 1000); err == nil || !strings.Contains(err.Error(), "more than 1000 bytes") {
+		t.Errorf("%v", err)
+	}
+	if _, err := ParseWithin(packed(large), 1<<20); !errors.Is(err, ErrFormat) {
+		t.Errorf("packed twice: %v", err)
 	}
 }

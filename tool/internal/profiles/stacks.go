@@ -163,7 +163,14 @@ func wanted(frames []Frame, selection Selection) bool {
 	return (selection.Focus == nil || fits(selection.Focus)) && (selection.Ignore == nil || !fits(selection.Ignore))
 }
 
+// noStack is the function of samples whose stack is not known, so that what they hold is in tables and flame graphs as
+// well: the memory that a process has when it starts to record its growth has none.
+const noStack = "(no stack)"
+
 func framesOf(sample *profile.Sample, lines bool) []Frame {
+	if len(sample.Location) == 0 {
+		return []Frame{{Name: noStack}}
+	}
 	var frames []Frame
 	for _, location := range slices.Backward(sample.Location) {
 		object := ""

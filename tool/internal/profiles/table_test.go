@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+
+	"github.com/google/pprof/profile"
 
 	"tcm/internal/testprofile"
 )
@@ -98,5 +101,25 @@ func TestSelection(t *testing.T) {
 	other := shop(t, 1, Selection{Type: "inuse_objects"})
 	if _, err := Compare(other, shop(t, 1, Selection{})); err == nil {
 		t.Error("objects are compared with bytes")
+	}
+}
+
+func TestNoStack(t *testing.T) {
+	made := testprofile.Shop(1)
+	made.Sample = append(made.Sample, &profile.Sample{Value: []int64{1, 8 << 20}})
+	set, err := Select(made, Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folded bytes.Buffer
+	if err := set.WriteFolded(&folded); err != nil || !strings.HasPrefix(folded.String(), "(no stack) 8388608\n") {
+		t.Errorf("%v: %s", err, folded.String())
+	}
+	sum := int64(0)
+	for _, one := range set.Functions(false) {
+		sum += one.Flat
+	}
+	if _, total := set.Total(); sum != total.Amount {
+		t.Errorf("the rows of the table are %d of %d bytes", sum, total.Amount)
 	}
 }

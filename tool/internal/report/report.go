@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -50,21 +49,8 @@ type line struct {
 	FrontEndReason  string `json:"front_end_reason"`
 }
 
-// NewFigures makes the empty file that processes append to, in a folder of its own that only this
-// user can look into. The caller removes the folder.
-func NewFigures(prefix string) (string, error) {
-	folder, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "figures")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		os.RemoveAll(folder)
-		return "", err
-	}
-	return path, file.Close()
-}
+// FiguresName is the file with these lines in the private folder of a run.
+const FiguresName = "figures"
 
 // maxLine is far above the length of any line that the library writes.
 const maxLine = 64 << 10

@@ -20,8 +20,12 @@ import (
 // Run is what was run and under which library.
 type Run struct{ Program, Library string }
 
-// silence names the reason for which no process left figures. Ending by _exit cannot be seen from
-// outside and is what is left when nothing else applies.
+// CannotWrite says why a program may leave nothing in the folder of the run. None of it can be seen from outside when
+// the program has ended.
+const CannotWrite = "it changed its root folder, gave up rights, or may open no files"
+
+// silence names the reason for which no process left figures, or those that are left when what can be seen from
+// outside does not apply.
 func silence(run Run, result launch.Result) string {
 	library, err := identify.File(run.Library)
 	if err == nil && !library.IsOurs() {
@@ -33,7 +37,7 @@ func silence(run Run, result launch.Result) string {
 	if result.Signal != 0 {
 		return "a signal ended the program before its exit handlers"
 	}
-	return "the program ended without its exit handlers (by _exit, or in another program that it became)"
+	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write none (" + CannotWrite + ")"
 }
 
 // idle says why a program that left figures allocated nothing.

@@ -22,6 +22,7 @@ import (
 	"tcm/internal/launch"
 	"tcm/internal/project"
 	"tcm/internal/report"
+	"tcm/internal/runfolder"
 	"tcm/internal/text"
 )
 
@@ -102,49 +103,54 @@ func Run(options Options) error {
 	}
 	variables := map[string]string{"LD_PRELOAD": launch.Preload([]string{options.Library})}
 	var then []string
+	environment := runfolder.Without(os.Environ())
 	profiled := options.HeapProfile != "" || options.HTML != ""
 	if types := os.Getenv(profileTypeVariable); profiled && strings.Contains(types, ",") {
 		return fmt.Errorf("%s=%s: profiles of several types cannot be added up, and tcm run keeps one; name one type", profileTypeVariable, types)
 	}
 	if !options.Quiet || profiled {
-		figures, err := report.NewFigures("tcm-run-")
+		folder, err := runfolder.Make("tcm-run-")
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(filepath.Dir(figures))
+		defer folder.Remove()
+		if err := folder.Create(report.FiguresName); err != nil {
+			return err
+		}
 		if !options.Quiet {
-			variables[report.Variable] = figures
+			folder.Set(report.Variable, folder.Path(report.FiguresName))
 		}
 		if profiled {
-			profileVariables(options, HeapProfiles(figures), variables)
+			profileVariables(options, folder, variables)
 		}
-		then, err = followUp(options, figures)
+		then, err = followUp(options)
 		if err != nil {
 			return err
 		}
+		environment = folder.Environment(environment)
 	}
-	return become(launcher, then, variables, options.Program)
+	return become(launcher, then, variables, environment, options.Program)
 }
 
-// HeapProfiles is how the names of the heap profiles of a run begin, which lie beside its figures.
-func HeapProfiles(figures string) string { return filepath.Join(filepath.Dir(figures), "heap.") }
+// HeapPrefix begins the names of the heap profiles of a run.
+const HeapPrefix = "heap."
 
 // profileVariables makes every process write a heap profile of its own, in the format that the name of the user's
 // file asks for.
-func profileVariables(options Options, prefix string, variables map[string]string) {
-	name := strings.ReplaceAll(prefix, "%", "%%") + "%p"
+func profileVariables(options Options, folder *runfolder.Folder, variables map[string]string) {
+	name := strings.ReplaceAll(folder.Path(HeapPrefix), "%", "%%") + "%p"
 	if options.HeapProfile == "" || strings.HasSuffix(options.HeapProfile, ".pb.gz") {
 		name += ".pb.gz"
 	}
-	variables[HeapProfileVariable] = name
+	folder.Set(HeapProfileVariable, name)
 	if os.Getenv(samplePeriodVariable) == "" {
 		variables[samplePeriodVariable] = profileSamplePeriod
 	}
 }
 
 // Exec becomes the launcher, which runs the program with these variables and afterwards tcm with the words in
-// report, on whose standard input is what the program cost. It does not return unless it fails.
-func Exec(root string, report []string, variables map[string]string, program []string) error {
+// report, on whose standard input is what the program cost, and which finds the folder. It does not return unless it fails.
+func Exec(root string, report []string, folder *runfolder.Folder, variables map[string]string, program []string) error {
 	launcher, err := launch.Find(root)
 	if err != nil {
 		return err
@@ -153,12 +159,13 @@ func Exec(root string, report []string, variables map[string]string, program []s
 	if err != nil {
 		return err
 	}
-	return become(launcher, thenWords(append([]string{self}, report...)), variables, program)
+	then := thenWords(append([]string{self}, report...))
+	return become(launcher, then, variables, folder.Environment(os.Environ()), program)
 }
 
-func become(launcher string, then []string, variables map[string]string, program []string) error {
+func become(launcher string, then []string, variables map[string]string, environment, program []string) error {
 	words := launch.Words(launcher, then, variables, program)
-	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, os.Environ()))
+	return fmt.Errorf("cannot run %s: %w", launcher, syscall.Exec(launcher, words, environment))
 }
 
 // thenWords are the launcher's options for a command at the end.
@@ -192,12 +199,12 @@ func MakeAbsolute(paths ...*string) error {
 	return nil
 }
 
-func followUp(options Options, figures string) ([]string, error) {
+func followUp(options Options) ([]string, error) {
 	self, err := project.Program()
 	if err != nil {
 		return nil, err
 	}
-	words := []string{self, ReportCommand, "--figures", figures, "--program", options.Program[0],
+	words := []string{self, ReportCommand, "--program", options.Program[0],
 		"--library", options.Library, "--run", options.Called.Run, "--bench", options.Called.Bench,
 		"--called", text.ShellWords(options.Program)}
 	if options.JSON {
@@ -215,8 +222,11 @@ func followUp(options Options, figures string) ([]string, error) {
 	return thenWords(words), nil
 }
 
+// mostFigures bounds what is read of the lines of all processes.
+const mostFigures = 256 << 20
+
 // Collect reads what the launcher measured and what the allocator left. started is false where the program could not be started, of which the launcher has told.
-func Collect(result io.Reader, figures string, run report.Run) (made report.Report, started bool, err error) {
+func Collect(result io.Reader, folder *runfolder.Folder, run report.Run) (made report.Report, started bool, err error) {
 	line, err := io.ReadAll(result)
 	if err != nil {
 		return report.Report{}, false, err
@@ -225,12 +235,12 @@ func Collect(result io.Reader, figures string, run report.Run) (made report.Repo
 	if err != nil {
 		return report.Report{}, false, err
 	}
-	file, err := os.Open(figures)
+	file, err := folder.Open(report.FiguresName)
 	if err != nil {
-		return report.Report{}, false, err
+		return report.Report{}, false, fmt.Errorf("cannot read the figures of the run: %w", err)
 	}
 	defer file.Close()
-	allocator, err := report.ParseAllocator(file)
+	allocator, err := report.ParseAllocator(io.LimitReader(file, mostFigures))
 	if err != nil {
 		return report.Report{}, false, err
 	}
