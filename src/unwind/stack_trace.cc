@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "unwind/libunwind_walker.h"
+#include "unwind/own_frames.h"
 #include "unwind/remembered_walk.h"
 #include "unwind/walker.h"
 
@@ -60,13 +61,30 @@ class ChosenWalker : public Walker {
       : Walker(start.registers, start.at_call, precision, objects),
         by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
 
-  // A function that was interrupted may have no frame yet.
   StepResult StepPastSkipped() {
-    return by_frame_pointer_ && at_call() ? StepByFramePointer() : Step();
+    return by_frame_pointer_ && MayFollowRecords() ? StepAlongRecords() : Step();
   }
 
  private:
+  // Tells if frame pointers lead on from here. Functions of this library, and others that were
+  // compiled without frame pointers, may have another value in the register, so that the tables
+  // have to lead to the first function with a record. No table is asked from there on.
+  bool MayFollowRecords() {
+    // A function that was interrupted may have no frame yet.
+    if (!follows_records_) {
+      follows_records_ = at_call() && !IsOfOwnLibrary(pc() - 1) && HasFrameRecord();
+    }
+    return follows_records_;
+  }
+
+  // Ends the walk where a function without a record led to something else than code.
+  StepResult StepAlongRecords() {
+    const StepResult result = StepByFramePointer();
+    return result != StepResult::kCaller || MayBeCode() ? result : StepResult::kEnd;
+  }
+
   bool by_frame_pointer_;
+  bool follows_records_ = false;
 };
 
 class CopyWalker : public Walker {
