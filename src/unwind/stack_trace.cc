@@ -61,30 +61,27 @@ class ChosenWalker : public Walker {
       : Walker(start.registers, start.at_call, precision, objects),
         by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
 
-  StepResult StepPastSkipped() {
-    return by_frame_pointer_ && MayFollowRecords() ? StepAlongRecords() : Step();
-  }
+  StepResult StepPastSkipped() { return by_frame_pointer_ ? StepAlongRecords() : Step(); }
 
  private:
-  // Tells if frame pointers lead on from here. Functions of this library, and others that were
-  // compiled without frame pointers, may have another value in the register, so that the tables
-  // have to lead to the first function with a record. No table is asked from there on.
-  bool MayFollowRecords() {
-    // A function that was interrupted may have no frame yet.
-    if (!follows_records_) {
-      follows_records_ = at_call() && !IsOfOwnLibrary(pc() - 1) && HasFrameRecord();
-    }
-    return follows_records_;
-  }
+  // Functions that follow each other and have frame records, before the next ones are taken to have
+  // some. Where this library is a part of the program, few of its functions have one.
+  static constexpr int kEnoughRecords = 3;
 
-  // Ends the walk where a function without a record led to something else than code.
+  // Moves by the frame pointer once enough functions have shown that the program keeps it.
+  // Functions of this library, and others that were compiled without frame pointers, may have
+  // another value in the register, so that the tables lead up to there. No table is asked from
+  // there on. Ends the walk where a function without a record led to something else than code.
   StepResult StepAlongRecords() {
-    const StepResult result = StepByFramePointer();
+    if (records_ < kEnoughRecords) records_ = HasOwnRecord() ? records_ + 1 : 0;
+    const StepResult result = records_ < kEnoughRecords ? Step() : StepByFramePointer();
     return result != StepResult::kCaller || MayBeCode() ? result : StepResult::kEnd;
   }
+  // A function that was interrupted may have no frame yet.
+  bool HasOwnRecord() { return at_call() && !IsOfOwnLibrary(pc() - 1) && HasFrameRecord(); }
 
   bool by_frame_pointer_;
-  bool follows_records_ = false;
+  int records_ = 0;
 };
 
 class CopyWalker : public Walker {
