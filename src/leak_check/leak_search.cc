@@ -17,7 +17,7 @@ bool LeakSearch::Run() {
   if (!marker_->ok()) return false;
   MarkAll(&*marker_);
   CountLive();
-  // Mappings that nothing leads to are gone through for what is lost alone.
+  // Mappings are no leaks.
   const size_t reported = CountReported(*marker_);
   if (reported > 0) {
     marker_->SortLost();

@@ -39,16 +39,17 @@ void Marker::MarkAddress(uintptr_t address) {
   if (block != BlockIndex::kNone) MarkBlock(block);
 }
 
-// The first round leaves as lost those from which it began. An earlier one of them does not lead to
-// a later one, which would have been seen then. So the second round begins with the last, and what
-// is still lost when its turn comes has no other that leads to it.
+// Only blocks begin, because a mapping that no lost block leads to is not reported. The first round
+// leaves as lost those from which it began. An earlier one of them does not lead to a later one,
+// which would have been seen then. So the second round begins with the last, and what is still lost
+// when its turn comes has no other that leads to it.
 void Marker::SortLost() {
   const auto count = static_cast<uint32_t>(blocks_.size());
   for (uint32_t i = 0; i < count; ++i) {
-    if (states_[i] == State::kLost) FollowFrom(i, State::kSeen);
+    if (MayLead(i)) FollowFrom(i, State::kSeen);
   }
   for (uint32_t i = count; i-- > 0;) {
-    if (states_[i] == State::kLost) FollowFrom(i, State::kLostWithOther);
+    if (MayLead(i)) FollowFrom(i, State::kLostWithOther);
   }
 }
 

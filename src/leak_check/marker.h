@@ -46,7 +46,8 @@ class Marker {
   void MarkAddress(uintptr_t address);
 
   // Tells among the blocks that were not reached those that other ones of them lead to. Of blocks
-  // that lead to each other one is left as lost. Called once, at the end.
+  // that lead to each other one is left as lost. Mappings are gone through where a block leads to
+  // them. Called once, at the end.
   void SortLost();
 
   State state(uint32_t block) const { return states_[block]; }
@@ -57,6 +58,9 @@ class Marker {
   // Searches for the blocks of `count` words together, because each search waits for memory.
   void PushTargets(const uintptr_t* words, size_t count, State state);
   void Push(uint32_t block, State state);
+  bool MayLead(uint32_t block) const {
+    return states_[block] == State::kLost && !blocks_[block].is_mapping;
+  }
   void FollowFrom(uint32_t leader, State state);
   void Drain(State state);
   bool IsNear(uintptr_t word, uint32_t block) const {

@@ -10,6 +10,7 @@
 
 #include "base/bits.h"
 #include "unwind/libunwind_walker.h"
+#include "unwind/own_frames.h"
 #include "unwind/remembered_walk.h"
 #include "unwind/walker.h"
 
@@ -60,13 +61,27 @@ class ChosenWalker : public Walker {
       : Walker(start.registers, start.at_call, precision, objects),
         by_frame_pointer_(unwind_method() == UnwindMethod::kFramePointers) {}
 
-  // A function that was interrupted may have no frame yet.
-  StepResult StepPastSkipped() {
-    return by_frame_pointer_ && at_call() ? StepByFramePointer() : Step();
-  }
+  StepResult StepPastSkipped() { return by_frame_pointer_ ? StepAlongRecords() : Step(); }
 
  private:
+  // Functions that follow each other and have frame records, before the next ones are taken to have
+  // some. Where this library is a part of the program, few of its functions have one.
+  static constexpr int kEnoughRecords = 3;
+
+  // Moves by the frame pointer once enough functions have shown that the program keeps it.
+  // Functions of this library, and others that were compiled without frame pointers, may have
+  // another value in the register, so that the tables lead up to there. No table is asked from
+  // there on. Ends the walk where a function without a record led to something else than code.
+  StepResult StepAlongRecords() {
+    if (records_ < kEnoughRecords) records_ = HasOwnRecord() ? records_ + 1 : 0;
+    const StepResult result = records_ < kEnoughRecords ? Step() : StepByFramePointer();
+    return result != StepResult::kCaller || MayBeCode() ? result : StepResult::kEnd;
+  }
+  // A function that was interrupted may have no frame yet.
+  bool HasOwnRecord() { return at_call() && !IsOfOwnLibrary(pc() - 1) && HasFrameRecord(); }
+
   bool by_frame_pointer_;
+  int records_ = 0;
 };
 
 class CopyWalker : public Walker {

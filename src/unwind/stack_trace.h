@@ -21,7 +21,7 @@ namespace tcmalloc {
 
 enum class UnwindMethod : uint8_t {
   kTables,         // unwind tables, and frame pointers where they say nothing
-  kFramePointers,  // frame pointers alone, but for the frames that are skipped
+  kFramePointers,  // tables up to where the program keeps frame pointers, and these from there
   kLibunwind,      // libunwind, which takes locks; tables where it is not linked
 };
 

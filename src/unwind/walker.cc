@@ -80,6 +80,12 @@ Walker::Walker(const Registers& registers, Precision precision, KnownObjects& ob
   memory_.UseCopy(sp(), copy);
 }
 
+TCMALLOC_ALWAYS_INLINE CompactRule Walker::RuleOf(const LoadedObject& object, uintptr_t address) {
+  const CompactRule rule = rule_cache.Find(address, object.identity);
+  if (TCMALLOC_LIKELY(rule.kind() != CompactRule::Kind::kNone)) return rule;
+  return FindRule(object, address);
+}
+
 StepResult Walker::Step() {
   // A return address may lie behind the last instruction of its function.
   const uintptr_t address = pc() - (at_call_ ? 1 : 0);
@@ -88,8 +94,7 @@ StepResult Walker::Step() {
   if (TCMALLOC_UNLIKELY(object == nullptr)) {
     return IsSignalReturn() ? StepOutOfHandler() : StepByFramePointer();
   }
-  CompactRule rule = rule_cache.Find(address, object->identity);
-  if (TCMALLOC_UNLIKELY(rule.kind() == CompactRule::Kind::kNone)) rule = FindRule(*object, address);
+  const CompactRule rule = RuleOf(*object, address);
   if (TCMALLOC_LIKELY(!guessed_ && at_call_)) last_rule_ = rule;
   switch (rule.kind()) {
     case CompactRule::Kind::kOutermost:
@@ -103,6 +108,39 @@ StepResult Walker::Step() {
       break;
   }
   return keeps_all_ ? StepByTables(*object, address) : StepByRule(rule);
+}
+
+bool Walker::HasFrameRecord() {
+  const uintptr_t address = pc() - (at_call_ ? 1 : 0);
+  const LoadedObject* object = objects_.Find(address, !guessed_);
+  if (object == nullptr) return !IsSignalReturn();
+  const CompactRule rule = RuleOf(*object, address);
+  switch (rule.kind()) {
+    case CompactRule::Kind::kFromStackPointer:
+      return IsAtRecord(rule, registers_.values[machine::kStackPointer]);
+    case CompactRule::Kind::kFromFramePointer:
+      return IsAtRecord(rule, registers_.values[machine::kFramePointer]);
+    case CompactRule::Kind::kNoTable:
+      return !IsSignalReturn();
+    default:
+      return false;
+  }
+}
+
+// Returns true if the frame pointer points to where the rule says that the caller's is saved, and
+// the return address follows it.
+bool Walker::IsAtRecord(CompactRule rule, uintptr_t base) const {
+  const uintptr_t slot = rule.frame_pointer_slot();
+  const uintptr_t return_slot =
+      machine::kExtraIsReturnAddress ? rule.extra_slot() : sizeof(uintptr_t);
+  return slot == return_slot + sizeof(uintptr_t) && registers_.Knows(machine::kFramePointer) &&
+         registers_.values[machine::kFramePointer] == base + rule.frame_offset() - slot;
+}
+
+bool Walker::MayBeCode() {
+  const uintptr_t address = pc() - 1;
+  char code = 0;
+  return objects_.Find(address, /*runs=*/false) != nullptr || CopyIfReadable(address, &code, 1);
 }
 
 CompactRule Walker::FindRule(const LoadedObject& object, uintptr_t address) {

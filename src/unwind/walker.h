@@ -44,6 +44,12 @@ class Walker {
   StepResult Step();
   // Moves to the caller by the frame pointer.
   StepResult StepByFramePointer();
+  // True if the frame pointer leads to the caller: the tables say that it points to the function's
+  // record, or say nothing.
+  bool HasFrameRecord();
+  // True if the address lies in an object, or in other memory that can be read, as that of a JIT
+  // compiler.
+  bool MayBeCode();
 
   // Returns true if the function makes a call, and false if it was interrupted.
   bool at_call() const { return at_call_; }
@@ -66,6 +72,8 @@ class Walker {
   StepResult StepByTables(const LoadedObject& object, uintptr_t address);
   StepResult StepOutOfHandler();
   StepResult MoveTo(uintptr_t frame, uintptr_t pc);
+  CompactRule RuleOf(const LoadedObject& object, uintptr_t address);
+  bool IsAtRecord(CompactRule rule, uintptr_t base) const;
   CompactRule FindRule(const LoadedObject& object, uintptr_t address);
   bool FindFrame(const LoadedObject& object, const FrameRules& rules, uintptr_t* frame,
                  StepResult* failure);

@@ -204,6 +204,28 @@ class Checks:
         _, errors = self.run(TCMALLOC_STACKTRACE_METHOD="arm")
         expect("expected tables, frame_pointers, libunwind" in errors, errors)
 
+    def check_frame_pointers(self):
+        """The frames of the library, which has no frame pointers, do not keep from those of the program."""
+        self.run(TCMALLOC_HEAP_PROFILE="a.heap", TCMALLOC_STACKTRACE_METHOD="frame_pointers")
+        text = (self.folder / "a.heap").read_text()
+        stacks = re.findall(r"\] @((?: 0x\w+)*)$", text, re.MULTILINE)
+        code = [range(int(begin, 16), int(end, 16))
+                for begin, end in re.findall(r"^(\w+)-(\w+) r-xp", text, re.MULTILINE)]
+        addresses = [int(address, 16) for stack in stacks for address in stack.split()]
+        expect(stacks and all(len(stack.split()) > 2 for stack in stacks[1:]), text)
+        expect(all(any(address in mapping for mapping in code) for address in addresses), text)
+
+    def check_leaks_by_frame_pointers(self):
+        self.run("thread", HEAPCHECK="normal", TCMALLOC_STACKTRACE_METHOD="frame_pointers")
+
+    def check_mistakes_by_frame_pointers(self):
+        for mode, lead in (("debug", "Noticed by free"), ("hardened", "noticed by free")):
+            process = self.start("free-twice", TCMALLOC_MODE=mode, TCMALLOC_STACKTRACE_METHOD="frame_pointers")
+            _, errors = process.communicate(timeout=60)
+            expect(process.returncode == -signal.SIGABRT, mode, process.returncode, errors)
+            _, _, after = errors.partition(lead)
+            expect(re.match(r"[^\n]*\n *@ 0x\w+ [^\n]*profile_options_probe\+", after), mode, errors)
+
 
 def check_notes(library):
     if not shutil.which("readelf"):

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
 
 namespace {
 
@@ -65,6 +66,20 @@ int Untouched() {
   return 0;
 }
 
+// Leaves a block of the dynamic linker's behind, which only the linker finds.
+int JoinThread() {
+  static thread_local char used[1] = {'x'};
+  std::thread([] { std::free(AllocateOne(static_cast<size_t>(used[0]))); }).join();
+  return 0;
+}
+
+[[gnu::noinline]] int FreeTwice() {
+  char* const block = AllocateOne(50);
+  std::free(block);
+  std::free(block);
+  return 0;
+}
+
 int hooked = 0;
 
 // Uses the functions of the headers.
@@ -91,6 +106,8 @@ int main(int argc, char** argv) {
   if (what == "wait") return Wait();
   if (what == "headers") return UseHeaders();
   if (what == "untouched") return Untouched();
+  if (what == "thread") return JoinThread();
+  if (what == "free-twice") return FreeTwice();
   Keep();
   Churn();
   return 0;

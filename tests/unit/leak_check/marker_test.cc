@@ -121,6 +121,19 @@ TEST_F(MarkerTest, OneBlockOfACycleIsLostDirectly) {
   EXPECT_EQ(marker->state(5), State::kLost);
 }
 
+TEST_F(MarkerTest, MappingsThatNothingLeadsToMakeNoIndirectLosses) {
+  blocks_[1].is_mapping = true;
+  blocks_[30].is_mapping = true;
+  Link(1, 2);
+  Link(2, 3);
+  Link(20, 30);
+  Link(30, 31);
+  auto marker = Start();
+  marker->SortLost();
+  for (const uint32_t i : {2u, 20u}) EXPECT_EQ(marker->state(i), State::kLost) << i;
+  for (const uint32_t i : {3u, 31u}) EXPECT_EQ(marker->state(i), State::kLostWithOther) << i;
+}
+
 // Whatever is lost is reached from a block that is lost directly, and none of these from another.
 TEST_F(MarkerTest, RandomGraphsHaveLeastSetsOfDirectLosses) {
   std::mt19937 random(3);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,20 @@ TEST(SuppressionsTest, StacksByFunctionAndFile) {
   EXPECT_FALSE(other.empty());
   EXPECT_FALSE(other.Load("/nowhere/suppressions"));
   EXPECT_EQ(other.unused_lines(), 0u);
+}
+
+struct Item {};
+template <typename T, typename Allocator>
+struct Pool {
+  [[gnu::noinline]] static void Grow() { asm volatile(""); }
+};
+
+TEST(SuppressionsTest, MembersOfTemplates) {
+  const auto grow = reinterpret_cast<uintptr_t>(&Pool<Item, std::allocator<Item>>::Grow);
+  const uintptr_t frames[] = {grow + 1};
+  Suppressions suppressions;
+  suppressions.AddText("leak:Pool::Grow$\n");
+  EXPECT_TRUE(suppressions.LeavesOut(frames));
 }
 
 // Names that were found are remembered, in fewer places than there are addresses here.

@@ -177,6 +177,23 @@ TEST(BadStackTest, FramePointersEndAtAPageThatIsNotThere) {
   }
 }
 
+TEST(BadStackTest, FramePointersEndWhereNoCodeCanBe) {
+  const GuardedPages pages(1);
+  const uintptr_t code = pages.start();
+  const uintptr_t first = pages.end() - 64;
+  const uintptr_t last = pages.end() - 32;
+  *pages.word(first) = last;
+  *pages.word(first + 8) = code + 1;
+  *pages.word(last) = last + 16;
+  for (const uintptr_t no_code : {uintptr_t{50}, pages.end() + 8, uintptr_t{0x2065657266207962}}) {
+    *pages.word(last + 8) = no_code;
+    void* frames[kMost];
+    const Registers registers = MakeRegisters(code, first - 64, first);
+    ASSERT_EQ(CaptureWith(registers, UnwindMethod::kFramePointers, frames), 1) << no_code;
+    EXPECT_EQ(frames[0], pages.word(code + 1));
+  }
+}
+
 TEST(BadStackTest, FramePointersThatLeadNowhereEndTheWalk) {
   const GuardedPages pages(2);
   const uintptr_t code = pages.start();

@@ -11,9 +11,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "fakes/address_sanitizer.h"
+#include "fakes/thread_sanitizer.h"
 #include "unit/unwind/calls.h"
 #include "unwind/stack_trace.h"
 
@@ -152,6 +155,45 @@ TEST(GoldenTest, ExceptionsInFlight) {
     ExpectAllNoted(calls.options);
     calls.in_catch(CaptureHere);
     ExpectExactly(calls.options);
+  });
+}
+
+// Walks by frame pointers until the end of the test.
+class ByFramePointers {
+ public:
+  ByFramePointers() { SetUnwindMethod(UnwindMethod::kFramePointers); }
+  ~ByFramePointers() { SetUnwindMethod(before_); }
+
+ private:
+  const UnwindMethod before_ = unwind_method();
+};
+
+bool KeepsFramePointers(const Calls& calls) {
+  return std::string_view(calls.options).find("no-omit") != std::string_view::npos;
+}
+
+TEST(GoldenTest, FramePointers) {
+  const ByFramePointers by_frame_pointers;
+  ForAllOptions([](const Calls& calls) {
+    if (!KeepsFramePointers(calls)) return;
+    calls.recursive(CaptureHere, 50);
+    ExpectAllNoted(calls.options);
+    calls.aligned_variable_array(CaptureHere, 1000);
+    ExpectAllNoted(calls.options);
+  });
+}
+
+TEST(GoldenTest, FramePointersWhereThereAreNone) {
+  if (kAddressSanitizer || kThreadSanitizer) GTEST_SKIP() << "the innermost function has one";
+  const ByFramePointers by_frame_pointers;
+  ForAllOptions([](const Calls& calls) {
+    if (KeepsFramePointers(calls)) return;
+    calls.recursive(CaptureHere, 50);
+    ExpectExactly(calls.options);
+    // One function has a frame pointer for reasons of its own, and those of the test have none.
+    calls.variable_array(CaptureHere, 100);
+    ExpectExactly(calls.options);
+    EXPECT_GT(captured.size(), expected.size() + 2) << calls.options;
   });
 }
 
