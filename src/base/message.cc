@@ -67,11 +67,11 @@ void WriteTagged(const Message& message, int milliseconds) {
 constinit std::atomic<long> reporting_process{0};
 constinit std::atomic<int> report_descriptor{-1};
 
-// Returns true for a file that has other names as well. In a folder that others may write to, it may
-// be a file of somebody else, to which only this process can append.
+// Returns true for a file that has other names as well. In a folder that others may write to, it
+// may be a file of somebody else, to which only this process can append.
 bool HasOtherNames(int fd) {
   struct stat information = {};
-  return ::fstat(fd, &information) != 0 || information.st_nlink > 1;
+  return ::syscall(SYS_fstat, fd, &information) != 0 || information.st_nlink > 1;
 }
 
 // Opens the crash report and writes which process it is about. Returns a negative number if it

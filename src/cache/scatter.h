@@ -22,8 +22,8 @@ inline constexpr uint32_t kScatterMostSize = 2048;
 // The bytes of one class that a cache keeps in any order. A core's own cache and its TLB reach that
 // far, so the objects freed last are found there.
 inline constexpr uint32_t kScatterKeptBytes = 128 << 10;
-// The same where a thread keeps kNearKeptBytes of all classes. A core's own cache does not hold
-// that much of each, and what the program builds of them lies scattered for as long as it lives.
+// Less stays so where a thread keeps kNearKeptBytes of all classes. A core's own cache does not
+// hold that much of each, and what the program builds of it lies scattered for as long as it lives.
 // docs/decisions/0155-less-in-any-order-beside-much.md.
 inline constexpr uint32_t kScatterKeptBesideMuch = 32 << 10;
 // The bytes of scattered chains that go home between two misses, after which a class keeps nothing

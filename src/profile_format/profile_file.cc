@@ -25,8 +25,8 @@ const char* NameIn(const char* path) {
   return slash == nullptr ? path : slash + 1;
 }
 
-// Returns true for the user that the program was started as, and for the one that it is now, because
-// servers that root starts become another user.
+// Returns true for the user that the program was started as, and for the one that it is now,
+// because servers that root starts become another user.
 bool IsOfThisUser(uid_t owner) {
   return owner == system_calls.getauxval(AT_EUID) || owner == ::geteuid();
 }

@@ -142,8 +142,8 @@ static void InstallHandlers(void) {
   }
 }
 
-// Sets what TCM_LAUNCH_SET_ precedes, and removes all variables of this program. The end of an entry
-// of the environment becomes an entry.
+// Sets what TCM_LAUNCH_SET_ precedes, and removes all variables of this program. The end of an
+// entry of the environment becomes an entry.
 static void TakeSettings(void) {
   static const char kOwn[] = "TCM_LAUNCH_";
   static const char kSet[] = "TCM_LAUNCH_SET_";
