@@ -20,15 +20,21 @@ namespace tcmalloc {
 
 // The map's record of a live block.
 struct LiveBlock {
+  static constexpr uint8_t kShrunk = 63;  // more than any address has
+
   size_t size = 0;      // that the program may use
   size_t capacity = 0;  // of the memory, without guard pages; more than `size`
   BlockFamily family = BlockFamily::kMalloc;
-  uint8_t log2_alignment = 0;  // 0 if the program asked for 16 or less
-  uint8_t size_class = 0;      // 0 if the block is a span of its own
+  // 0 if the program asked for 16 or less; kShrunk if it has less than `size`, but how much the map
+  // could not tell.
+  uint8_t log2_alignment = 0;
+  uint8_t size_class = 0;  // 0 if the block is a span of its own
   GuardKind guard = GuardKind::kNone;
 
   // Returns the alignment that the program asked for, or 0 if that was 16 or less.
-  size_t alignment() const { return log2_alignment != 0 ? size_t{1} << log2_alignment : 0; }
+  size_t alignment() const {
+    return log2_alignment % kShrunk != 0 ? size_t{1} << log2_alignment : 0;
+  }
 };
 
 // A live block as the fast paths look at it that has a short slack.

@@ -361,13 +361,10 @@ void HardenedHeap::CheckClaim(const void* block, const LiveBlock& live,
 }
 
 // pvalloc rounds up what the program asks for, and so does Padded where it did or did not do so
-// when the block was allocated. A long block may have shrunk in place to less than the map can
-// tell.
+// when the block was allocated.
 bool HardenedHeap::IsSizeOf(const LiveBlock& block, size_t size) const {
   if (Padded(size) == Padded(block.size)) return true;
-  if (block.size_class == 0 && size < block.size && !BlockMap::CanHold(size, block.capacity)) {
-    return true;
-  }
+  if (block.log2_alignment == LiveBlock::kShrunk) return size < block.size;
   const size_t page = KernelPageSize();
   return (size_t{1} << block.log2_alignment) == page && block.family == BlockFamily::kMalloc &&
          size < block.size && AlignUp(std::max<size_t>(size, 1), page) == block.size;
@@ -675,9 +672,9 @@ void HardenedHeap::Resize(char* block, BlockMap::Byte* state, LiveBlock live, si
 // alignment then, as one that moved. One whose size the map could not tell stays as long as it is.
 void HardenedHeap::ShrinkInPlace(char* block, BlockMap::Byte* state, size_t size) const {
   LiveBlock live = BlockMap::Get(block, state, CheckLive(block, state, nullptr));
-  if (!BlockMap::CanHold(size, live.capacity)) return;
-  live.log2_alignment = 0;
-  Resize(block, state, live, size);
+  const bool can_tell = BlockMap::CanHold(size, live.capacity);
+  live.log2_alignment = can_tell ? 0 : LiveBlock::kShrunk;
+  Resize(block, state, live, can_tell ? size : live.size);
 }
 
 void* HardenedHeap::Reallocate(void* block, size_t asked) {

@@ -3,6 +3,7 @@
 #include "system/system_calls.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,7 +18,10 @@
 extern "C" void* __sbrk(intptr_t increment) noexcept;
 #if defined(__GLIBC__)
 extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
-                                 void* library) noexcept;
+                                 void* object) noexcept;
+extern "C" [[gnu::visibility("hidden")]] void* const __dso_handle;
+// Programs that are linked statically have none.
+[[gnu::weak]] extern ElfW(Dyn) _DYNAMIC[];
 #endif
 
 namespace tcmalloc {
@@ -226,16 +230,29 @@ pid_t Gettid() { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 // Calls libc's sbrk, not the kernel's brk: libc remembers the break, and the program may call sbrk
 // too. Uses the name that is libc's alone, because the library has a sbrk of its own, which calls
 // hooks.
-// glibc's pthread_atfork registers handlers for the library that calls it, and forgets them when
-// the destructors of that library run at exit: those of other libraries run later, and other
-// threads until the end. Handlers of no library stay.
-int PthreadAtfork(void (*prepare)(), void (*parent)(), void (*child)()) {
 #if defined(__GLIBC__)
-  return ::__register_atfork(prepare, parent, child, nullptr);
-#else
-  return ::pthread_atfork(prepare, parent, child);
-#endif
+// Returns true if this code stays where it is until the process ends: in a program, and in a
+// library that is never unloaded. A plugin may have it linked in as well.
+bool StaysLoaded() {
+  if (_DYNAMIC == nullptr) return true;
+  for (const ElfW(Dyn)* entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_FLAGS_1) return (entry->d_un.d_val & (DF_1_NODELETE | DF_1_PIE)) != 0;
+  }
+  return false;
 }
+
+// glibc's own registers handlers for the object that calls it, and forgets them when the
+// destructors of that object run at exit: those of others run later, and other threads until the
+// end. Handlers of no object stay.
+int PthreadAtfork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  void* const object = StaysLoaded() ? nullptr : __dso_handle;
+  return ::__register_atfork(prepare, parent, child, object);
+}
+#else
+int PthreadAtfork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  return ::pthread_atfork(prepare, parent, child);
+}
+#endif
 
 constexpr SystemCalls kReal = {
     .mmap = Mmap,
