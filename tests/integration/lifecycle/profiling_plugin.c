@@ -4,7 +4,14 @@
 // unloaded.
 
 #include <gperftools/profiler.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 __attribute__((constructor)) static void Profile(void) {
-  if (ProfilerStart("/dev/null") != 0) ProfilerStop();
+  char path[] = "profiling_plugin.XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0 || ProfilerStart(path) == 0) abort();
+  ProfilerStop();
+  unlink(path);
+  close(file);
 }
