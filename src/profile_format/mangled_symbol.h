@@ -34,14 +34,14 @@ class MangledSymbol {
   }
   // Moves past a text if it is there.
   bool Take(std::string_view text) {
-    if (!symbol_.substr(at_).starts_with(text)) return false;
+    if (!Between(at_, symbol_.size()).starts_with(text)) return false;
     at_ += text.size();
     return true;
   }
   std::string_view TakeWhile(bool (*fits)(char)) {
     const size_t begin = at_;
     while (at_ < symbol_.size() && fits(symbol_[at_])) ++at_;
-    return symbol_.substr(begin, at_ - begin);
+    return Between(begin, at_);
   }
 
   // Returns the number of decimal digits; 0 if there are none, or too many.
@@ -68,17 +68,22 @@ class MangledSymbol {
   }
 
   // Returns what has been read from `begin` on.
-  std::string_view From(size_t begin) const { return symbol_.substr(begin, at_ - begin); }
+  std::string_view From(size_t begin) const { return Between(begin, at_); }
 
   // Reads "<length><identifier>". Returns an empty text if it is not there.
   std::string_view Identifier() {
     const uint32_t length = Number();
     if (length == 0 || length > symbol_.size() - at_) return {};
     at_ += length;
-    return symbol_.substr(at_ - length, length);
+    return Between(at_ - length, at_);
   }
 
  private:
+  // Not by substr, which throws, and for which a library would need that of C++.
+  std::string_view Between(size_t begin, size_t end) const {
+    return {symbol_.data() + begin, end - begin};
+  }
+
   const std::string_view symbol_;
   size_t at_ = 0;
 };

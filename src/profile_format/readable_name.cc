@@ -501,7 +501,7 @@ class NameReader : private MangledSymbol, private NameText {
           Write(" _Imaginary");
           break;
         default:
-          WriteQualifiers(modifiers.substr(i, 1));
+          WriteQualifiers({&modifiers[i], 1});
       }
     }
   }
