@@ -26,7 +26,9 @@
 namespace tcmalloc {
 namespace {
 
+// The most characters of a name in a line, and the most that is read of one.
 constexpr size_t kLongestName = 256;
+constexpr size_t kLongestRead = 1024;
 
 // The lines of a report, and the names of functions in them.
 struct Printer {
@@ -44,11 +46,13 @@ void AppendPlace(const SymbolName& name, Message& line) {
 
 void PrintFrame(uintptr_t frame, Printer& printer) {
   const SymbolName name = printer.names.Find(frame - 1);
-  char buffer[kLongestName];
+  char buffer[kLongestRead];
   Message line;
   line << "\t@ " << reinterpret_cast<const void*>(frame);
   if (!name.function.empty()) {
-    line << " " << ReadableName(name.function, buffer, sizeof(buffer)) << "+" << name.offset + 1;
+    const std::string_view readable = ReadableName(name.function, buffer, sizeof(buffer));
+    const size_t length = std::min(readable.size(), kLongestName);
+    line << " " << std::string_view(readable.data(), length) << "+" << name.offset + 1;
     line << " (";
     AppendPlace(name, line);
     line << ")";

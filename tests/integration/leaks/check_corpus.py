@@ -47,6 +47,8 @@ def complaint(expected, result):
     first = result.stderr.split("Leak of ")[1]
     if not re.search(rf"\b{site}\+", first):
         return f"leaks at {site}, but another site is the largest"
+    if any(line.startswith("\t@") and not line.endswith(")") for line in first.splitlines()):
+        return "has a line without the place in the file"
     return None
 
 

@@ -34,6 +34,27 @@ SITE void* site_calloc(size_t bytes) { return Opaque(std::calloc(1, bytes)); }
 SITE char* site_new(size_t bytes) { return Opaque(new char[bytes]); }
 SITE Node* site_node() { return Opaque(new Node); }
 
+// Names that are too long for a line, those of the linker more so.
+namespace a_namespace_with_a_name_that_takes_a_fifth_of_what_a_name_may_take_in_a_line {
+template <typename... T>
+struct ClassOfManyArgumentsWhoseMembersHaveNamesThatAreTooLongForTheLinesOfReports {
+  template <typename U>
+  struct ClassWithinItThatHasArgumentsOfItsOwnAndANameThatIsAboutAsLongAsThatOfTheOther {
+    __attribute__((noinline)) static void* AllocateInAFunctionOfAClassOfLongNames() {
+      return Opaque(Opaque(std::malloc(3001)));
+    }
+  };
+};
+}  // namespace a_namespace_with_a_name_that_takes_a_fifth_of_what_a_name_may_take_in_a_line
+using StringsByName = std::map<std::string, std::vector<std::pair<std::string, std::wstring>>>;
+using LongName = a_namespace_with_a_name_that_takes_a_fifth_of_what_a_name_may_take_in_a_line::
+    ClassOfManyArgumentsWhoseMembersHaveNamesThatAreTooLongForTheLinesOfReports<
+        StringsByName, std::function<std::list<std::u16string>(long, StringsByName*)>>::
+        ClassWithinItThatHasArgumentsOfItsOwnAndANameThatIsAboutAsLongAsThatOfTheOther<
+            std::shared_ptr<std::list<StringsByName>>>;
+SITE void* site_long_name() { return Opaque(LongName::AllocateInAFunctionOfAClassOfLongNames()); }
+LEAK(long_name, 3001, 1, site_long_name) { site_long_name(); }
+
 LEAK(one_malloc, 100, 1, site_malloc) { site_malloc(100); }
 LEAK(one_byte, 1, 1, site_malloc) { site_malloc(1); }
 LEAK(one_calloc, 3000, 1, site_calloc) { site_calloc(3000); }
