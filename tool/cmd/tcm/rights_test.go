@@ -177,8 +177,12 @@ func TestReasonsThatAreNotKnown(t *testing.T) {
 
 // TestFolderIsInNoCommandLine has a program that looks at the launcher, as any user can.
 func TestFolderIsInNoCommandLine(t *testing.T) {
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
 	tcm := install(t)
-	got := tcm.run(t, "run", "-q", "--heap-profile", filepath.Join(t.TempDir(), "x"), "--", "sh", "-c",
+	got := tcm.run(t, "run", "-q", "--library", library, "--heap-profile", filepath.Join(t.TempDir(), "x"), "--", "sh", "-c",
 		`tr '\0' ' ' < /proc/$PPID/cmdline; echo; env | grep TCM_LAUNCH_; echo "$TCMALLOC_HEAP_PROFILE"; stat -c %a "${TCMALLOC_HEAP_PROFILE%/*}" "${TCMALLOC_HEAP_PROFILE%/*/*}"`)
 	lines := strings.Split(got.output, "\n")
 	if len(lines) != 5 || !strings.Contains(lines[0], "tcm_launch") {
