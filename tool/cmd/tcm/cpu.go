@@ -137,17 +137,10 @@ type cpuReport struct {
 
 func newCPUReport() *cobra.Command {
 	var report cpuReport
-	command := &cobra.Command{
-		Use:    cpuReportCommand,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return withRunFolder(command, func(folder *runfolder.Folder) error {
-				report.folder = folder
-				return report.show(command)
-			})
-		},
-	}
+	command := newReport(cpuReportCommand, func(command *cobra.Command, folder *runfolder.Folder) error {
+		report.folder = folder
+		return report.show(command)
+	})
 	set := command.Flags()
 	set.StringVar(&report.output, "output", "", "the file that the user asked for")
 	set.StringVar(&report.program, "program", "", "the program")
@@ -157,11 +150,7 @@ func newCPUReport() *cobra.Command {
 }
 
 func (r *cpuReport) show(command *cobra.Command) error {
-	line, err := io.ReadAll(command.InOrStdin())
-	if err != nil {
-		return err
-	}
-	measured, err := launch.Parse(line)
+	measured, err := launch.Read(command.InOrStdin())
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}

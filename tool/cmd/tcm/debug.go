@@ -242,17 +242,10 @@ type checkReport struct {
 
 func newCheckReport() *cobra.Command {
 	var r checkReport
-	command := &cobra.Command{
-		Use:    checkReportCommand,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return withRunFolder(command, func(folder *runfolder.Folder) error {
-				r.folder = folder
-				return r.show(command)
-			})
-		},
-	}
+	command := newReport(checkReportCommand, func(command *cobra.Command, folder *runfolder.Folder) error {
+		r.folder = folder
+		return r.show(command)
+	})
 	set := command.Flags()
 	set.StringVar(&r.mode, "mode", "", "debug or harden")
 	set.StringVar(&r.library, "library", "", "the library that was preloaded")

@@ -34,6 +34,18 @@ int main(int argc, char** argv) {
 }
 `
 
+// buildMistaken returns the program that makes the mistake that its argument names.
+func buildMistaken(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "mistaken.c"), filepath.Join(folder, "mistaken")
+	if err := os.WriteFile(source, []byte(mistaken), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	return program
+}
+
 func TestDebug(t *testing.T) {
 	library, err := project.DebugLibrary("", "")
 	if err != nil {
@@ -237,12 +249,7 @@ func TestDebugWithTheFullLibrary(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "mistaken.c"), filepath.Join(folder, "mistaken")
-	if err := os.WriteFile(source, []byte(mistaken), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	program := buildMistaken(t)
 	got := install(t).run(t, "debug", "--library", library, program, "o")
 	for _, words := range []string{"wrote beyond the end of a block", "TCMALLOC_MODE debug' -ex 'set environment TCMALLOC_PAGE_FENCE 1'"} {
 		if got.status.Signal() != syscall.SIGABRT || !strings.Contains(got.errors, words) {
@@ -257,12 +264,7 @@ func TestHardenExplainsFaults(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "mistaken.c"), filepath.Join(folder, "mistaken")
-	if err := os.WriteFile(source, []byte(mistaken), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	program := buildMistaken(t)
 	got := install(t).run(t, "harden", "--library", library, program, "l")
 	for _, words := range []string{"a large block after its free", "gdb -batch ", "TCMALLOC_MODE hardened", "'heap fault'"} {
 		if got.status.Signal() != syscall.SIGSEGV || !strings.Contains(got.errors, words) {

@@ -184,17 +184,10 @@ type leaksReport struct {
 
 func newLeaksReport() *cobra.Command {
 	var report leaksReport
-	command := &cobra.Command{
-		Use:    leaksReportCommand,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return withRunFolder(command, func(folder *runfolder.Folder) error {
-				report.folder = folder
-				return report.show(command)
-			})
-		},
-	}
+	command := newReport(leaksReportCommand, func(command *cobra.Command, folder *runfolder.Folder) error {
+		report.folder = folder
+		return report.show(command)
+	})
 	set := command.Flags()
 	set.StringVar(&report.program, "program", "", "the program")
 	addLeaksReport(command, &report.flags)
@@ -204,11 +197,7 @@ func newLeaksReport() *cobra.Command {
 // show shows what the program leaked, and programs that it started and that have leaks. The error is errLeaks if there
 // are any.
 func (r *leaksReport) show(command *cobra.Command) error {
-	line, err := io.ReadAll(command.InOrStdin())
-	if err != nil {
-		return err
-	}
-	measured, err := launch.Parse(line)
+	measured, err := launch.Read(command.InOrStdin())
 	if err != nil || measured.StartErrno != 0 {
 		return err
 	}

@@ -18,18 +18,25 @@ import (
 	"tcm/internal/text"
 )
 
-// withRunFolder does what is to be done with the folder of the run that has ended, and removes it. What the processes
-// wrote cannot bring characters to the terminal that do more than show.
-func withRunFolder(command *cobra.Command, show func(*runfolder.Folder) error) error {
-	folder, err := runfolder.OfRun()
-	if err != nil {
-		return err
+// newReport makes a hidden command that the launcher asks for when the program has ended. It shows what is in the folder
+// of the run, and removes that. What the processes wrote cannot bring characters to the terminal that do more than show.
+func newReport(use string, show func(*cobra.Command, *runfolder.Folder) error) *cobra.Command {
+	return &cobra.Command{
+		Use:    use,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			folder, err := runfolder.OfRun()
+			if err != nil {
+				return err
+			}
+			defer folder.Remove()
+			// A reader of standard error that goes away must not leave the folder behind.
+			signal.Ignore(syscall.SIGPIPE)
+			command.SetErr(text.NewPrintable(command.ErrOrStderr()))
+			return show(command, folder)
+		},
 	}
-	defer folder.Remove()
-	// A reader of standard error that goes away must not leave the folder behind.
-	signal.Ignore(syscall.SIGPIPE)
-	command.SetErr(text.NewPrintable(command.ErrOrStderr()))
-	return show(folder)
 }
 
 // mostProfile bounds what is read of the profile of a process, and what that may become when it is unpacked.

@@ -103,27 +103,20 @@ func newRunReport() *cobra.Command {
 	var commands report.Commands
 	var asJSON, quiet bool
 	var heap heapAtExit
-	command := &cobra.Command{
-		Use:    runner.ReportCommand,
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return withRunFolder(command, func(folder *runfolder.Folder) error {
-				made, started, err := runner.Collect(command.InOrStdin(), folder, run)
-				if err != nil || !started {
-					return err
-				}
-				switch {
-				case asJSON && !quiet:
-					err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
-				case !quiet:
-					_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
-				}
-				heap.folder = folder
-				return errors.Join(err, heap.show(command, run, quiet || asJSON))
-			})
-		},
-	}
+	command := newReport(runner.ReportCommand, func(command *cobra.Command, folder *runfolder.Folder) error {
+		made, started, err := runner.Collect(command.InOrStdin(), folder, run)
+		if err != nil || !started {
+			return err
+		}
+		switch {
+		case asJSON && !quiet:
+			err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
+		case !quiet:
+			_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
+		}
+		heap.folder = folder
+		return errors.Join(err, heap.show(command, run, quiet || asJSON))
+	})
 	command.Flags().StringVar(&run.Program, "program", "", "the program")
 	command.Flags().StringVar(&run.Library, "library", "", "the library that was preloaded")
 	command.Flags().StringVar(&commands.Run, "run", "", "how tcm run was called")

@@ -47,6 +47,15 @@ type Result struct {
 	Pid int `json:"pid"`
 }
 
+// Read reads the line that tcm_launch hands to the command that follows the program.
+func Read(input io.Reader) (Result, error) {
+	line, err := io.ReadAll(input)
+	if err != nil {
+		return Result{}, err
+	}
+	return Parse(line)
+}
+
 // Parse reads the line that tcm_launch writes.
 func Parse(line []byte) (Result, error) {
 	result := Result{WallNs: -1}

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"tcm/internal/text"
 )
 
 // maximalBytes bounds what is read, so that a wrong name does not fill the memory.
@@ -69,32 +71,23 @@ func read(name string) ([]byte, error) {
 	if name != StandardInput {
 		info, err := os.Stat(name)
 		if err != nil {
-			return nil, reason(err)
+			return nil, text.WithoutPath(err)
 		}
 		if info.IsDir() {
 			return nil, errors.New("a directory, not a profile")
 		}
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, reason(err)
+			return nil, text.WithoutPath(err)
 		}
 		defer file.Close()
 		input = file
 	}
 	data, err := io.ReadAll(io.LimitReader(input, maximalBytes))
 	if err != nil {
-		return nil, reason(err)
+		return nil, text.WithoutPath(err)
 	}
 	return data, nil
-}
-
-// reason leaves out the path, which messages begin with.
-func reason(err error) error {
-	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }
 
 // ErrFormat says that a file is something else.

@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"tcm/internal/text"
 )
 
 const (
@@ -150,13 +152,13 @@ var ErrNoFile = errors.New("not a file that a process of the run made")
 func (f *Folder) Open(name string) (*os.File, error) {
 	path := f.Path(name)
 	if before, err := os.Lstat(path); err != nil {
-		return nil, withoutPath(err)
+		return nil, text.WithoutPath(err)
 	} else if !before.Mode().IsRegular() {
 		return nil, ErrNoFile
 	}
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, withoutPath(err)
+		return nil, text.WithoutPath(err)
 	}
 	info, err := file.Stat()
 	if err == nil && !isOneFile(info) {
@@ -164,7 +166,7 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, withoutPath(err)
+		return nil, text.WithoutPath(err)
 	}
 	return file, nil
 }
@@ -183,19 +185,10 @@ func (f *Folder) Read(name string, most int64) ([]byte, error) {
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err != nil {
-		return nil, withoutPath(err)
+		return nil, text.WithoutPath(err)
 	}
 	if int64(len(content)) > most {
 		return nil, fmt.Errorf("more than %d bytes", most)
 	}
 	return content, nil
-}
-
-// withoutPath leaves out the path, because messages name the file.
-func withoutPath(err error) error {
-	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }

@@ -227,11 +227,7 @@ const mostFigures = 256 << 20
 
 // Collect reads what the launcher measured and what the allocator left. started is false where the program could not be started, of which the launcher has told.
 func Collect(result io.Reader, folder *runfolder.Folder, run report.Run) (made report.Report, started bool, err error) {
-	line, err := io.ReadAll(result)
-	if err != nil {
-		return report.Report{}, false, err
-	}
-	measured, err := launch.Parse(line)
+	measured, err := launch.Read(result)
 	if err != nil {
 		return report.Report{}, false, err
 	}
