@@ -26,9 +26,8 @@
 namespace tcmalloc {
 namespace {
 
-// The most characters of a name in a line, and the most that is read of one.
+// The most characters of a name in a line.
 constexpr size_t kLongestName = 256;
-constexpr size_t kLongestRead = 1024;
 
 // The lines of a report, and the names of functions in them.
 struct Printer {
@@ -46,13 +45,11 @@ void AppendPlace(const SymbolName& name, Message& line) {
 
 void PrintFrame(uintptr_t frame, Printer& printer) {
   const SymbolName name = printer.names.Find(frame - 1);
-  char buffer[kLongestRead];
+  ReadableNameText room;
   Message line;
   line << "\t@ " << reinterpret_cast<const void*>(frame);
   if (!name.function.empty()) {
-    const std::string_view readable = ReadableName(name.function, buffer, sizeof(buffer));
-    const size_t length = std::min(readable.size(), kLongestName);
-    line << " " << std::string_view(readable.data(), length) << "+" << name.offset + 1;
+    line << " " << BeginningOfName(name.function, room, kLongestName) << "+" << name.offset + 1;
     line << " (";
     AppendPlace(name, line);
     line << ")";

@@ -12,7 +12,6 @@ namespace tcmalloc {
 namespace {
 
 constexpr size_t kLongestRule = 4096;
-constexpr size_t kLongestSymbol = 1024;
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -99,8 +98,8 @@ bool Suppressions::AddLine(std::string_view line) {
 }
 
 bool Suppressions::Matches(const SymbolName& name) const {
-  char buffer[kLongestSymbol];
-  const std::string_view readable = ReadableName(name.function, buffer, sizeof(buffer));
+  ReadableNameText room;
+  const std::string_view readable = ReadableName(name.function, room, sizeof(room));
   for (size_t i = 0; i < count_; ++i) {
     for (const std::string_view text : {name.function, readable, name.file}) {
       if (!text.empty() && MatchesPattern(patterns_[i], text)) return true;

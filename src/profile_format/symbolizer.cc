@@ -25,8 +25,6 @@ using Symbol = ElfW(Sym);
 
 // The most characters of a name in a message: those of templates may take thousands.
 constexpr size_t kLongestName = 160;
-// The most that is read of one.
-constexpr size_t kLongestRead = 1024;
 constexpr uint64_t kMostSections = 1 << 16;
 
 bool IsFunction(const Symbol& symbol) {
@@ -126,11 +124,10 @@ void Symbolizer::Describe(uintptr_t address, Message& message) const {
     const ElfFile file(path);
     const ElfFile::Function function = file.FindFunction(file.AddressAt(offset));
     if (function.name != nullptr) {
-      char text[kLongestRead];
-      const std::string_view name = ReadableName(function.name, text, sizeof(text));
-      const size_t length = std::min(name.size(), kLongestName);
-      message << " " << std::string_view(name.data(), length) << "+" << function.distance + 1
-              << " (" << path << "+" << reinterpret_cast<const void*>(offset + 1) << ")";
+      ReadableNameText room;
+      message << " " << BeginningOfName(function.name, room, kLongestName) << "+"
+              << function.distance + 1 << " (" << path << "+"
+              << reinterpret_cast<const void*>(offset + 1) << ")";
       return;
     }
   }
