@@ -36,7 +36,7 @@ class HardenedHeap {
   // Works as Allocate without an alignment, faster.
   void* AllocatePlain(size_t size, BlockFamily family);
   // Frees a block, which is not null, after it was checked.
-  TCMALLOC_ALWAYS_INLINE void Free(void* block, const BlockClaim& claim);
+  void Free(void* block, const BlockClaim& claim);
 
   // The fast paths, with the thread's pool. They refuse whatever they do not like, and then
   // Allocate and Free do all of it, and tell what is wrong.
@@ -89,6 +89,8 @@ class HardenedHeap {
   void* AllocateBelow(const BlockRequest& request);
   void* Take(const BlockRequest& request, LiveBlock* block, bool* zeroed);
   void* TakeLarge(const BlockRequest& request, LiveBlock* block, bool* zeroed);
+  static char* GuardPageOf(char* block, const LiveBlock& live);
+  static void Unguard(char* block, const LiveBlock& live);
   void* TakeSmall(const BlockRequest& request, LiveBlock* block);
   Introduced TakeNew(uint8_t part, const LiveBlock& block);
   TCMALLOC_NOINLINE Introduced Introduce(uint8_t part, char* start, const LiveBlock& block);
@@ -116,8 +118,8 @@ class HardenedHeap {
   TCMALLOC_COLD void GuardFront(char* block, size_t capacity) const;
 
   TCMALLOC_COLD void FreeUnknown(void* block, const BlockMap::Byte* state, const char* call);
-  TCMALLOC_ALWAYS_INLINE static size_t FilledSize(const LiveBlock& live);
-  TCMALLOC_ALWAYS_INLINE void FreeSmall(char* block, const LiveBlock& live);
+  static size_t FilledSize(const LiveBlock& live);
+  void FreeSmall(char* block, const LiveBlock& live);
   TCMALLOC_NOINLINE void PutInQuarantine(char* block, uint8_t size_class);
   template <bool kIsLong>
   TCMALLOC_NOINLINE void LeaveOldest(uint8_t part, uint8_t size_class, size_t most);
@@ -163,10 +165,6 @@ class HardenedHeap {
 };
 
 extern constinit HardenedHeap hardened_heap;
-
-// Sends all entry points to it. Called once, before the program gets its first block. Returns false
-// if there is no memory for it.
-bool StartHardenedMode(const Options& options);
 
 }  // namespace tcmalloc
 
