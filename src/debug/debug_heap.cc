@@ -14,6 +14,7 @@
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "base/bits.h"
+#include "debug/block_checks.h"
 #include "debug/fences.h"
 #include "debug/page_fence.h"
 #include "debug/recent_stacks.h"
@@ -21,14 +22,9 @@
 #include "hook/hooks.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
-#include "system/auxv.h"
-#include "system/own_operators.h"
 
 namespace tcmalloc {
 namespace {
-
-// The alignment of every block whose program asks for none.
-constexpr size_t kPlainAlignment = 16;
 
 TCMALLOC_ALWAYS_INLINE uintptr_t ThisThread() {
 #if defined(__x86_64__)
@@ -37,115 +33,6 @@ TCMALLOC_ALWAYS_INLINE uintptr_t ThisThread() {
 #else
   return static_cast<uintptr_t>(pthread_self());
 #endif
-}
-
-Fault FaultOf(FaultKind kind, const BlockRecord& block) {
-  Fault fault = {};
-  fault.kind = kind;
-  fault.address = block.user;
-  fault.block = block;
-  return fault;
-}
-
-Fault DamageFault(FaultKind kind, const BlockRecord& block, const char* damage,
-                  unsigned char wanted) {
-  Fault fault = FaultOf(kind, block);
-  fault.damage = damage;
-  fault.found = static_cast<unsigned char>(*damage);
-  fault.wanted = wanted;
-  return fault;
-}
-
-// Look at the bytes around a block, and at one that was freed and filled. Return false and tell
-// about the first fault.
-TCMALLOC_COLD bool FindFenceFault(const BlockRecord& block, Fault* fault) {
-  if (const char* damage = FindDamageBefore(block)) {
-    *fault = DamageFault(FaultKind::kBefore, block, damage, FenceByte(damage));
-    return false;
-  }
-  if (const char* damage = FindDamageAfter(block)) {
-    *fault = DamageFault(FaultKind::kAfter, block, damage, FenceByte(damage));
-    return false;
-  }
-  return true;
-}
-
-TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault) {
-  return TCMALLOC_LIKELY(AreFencesWhole(block)) || FindFenceFault(block, fault);
-}
-
-TCMALLOC_COLD bool FindFillingFault(const BlockRecord& block, Fault* fault) {
-  if (const char* damage = FindOverwritten(block)) {
-    *fault = DamageFault(FaultKind::kWrittenFree, block, damage, kFreedByte);
-    return false;
-  }
-  return FindFenceFault(block, fault);
-}
-
-// Returns true if a block that was freed has its filling and its fences.
-TCMALLOC_ALWAYS_INLINE bool IsFilled(const BlockRecord& block) {
-  return TCMALLOC_LIKELY(IsAllFreed(block.user, block.end()) && AreFencesWhole(block));
-}
-
-bool IsFilled(const BlockRecord& block, Fault* fault) {
-  const bool is_all_filled = block.size <= kMostFilled;
-  return block.unreadable || (is_all_filled && IsFilled(block)) || FindFillingFault(block, fault);
-}
-
-// pvalloc rounds up what the program asks for.
-bool IsSizeOf(const BlockRecord& block, size_t size) {
-  if (size == block.size) return true;
-  return block.family == BlockFamily::kMalloc && block.alignment() == KernelPageSize() &&
-         size < block.size && AlignUp(std::max<size_t>(size, 1), block.alignment()) == block.size;
-}
-
-// free takes blocks of any alignment. A delete names it, unless every block has it.
-TCMALLOC_ALWAYS_INLINE bool IsAlignmentOf(const BlockRecord& block, const ReleaseClaim& claim) {
-  if (claim.alignment != ReleaseClaim::kUnknown) return claim.alignment == block.alignment();
-  return claim.family == BlockFamily::kMalloc || block.alignment() <= kPlainAlignment;
-}
-
-// Returns true if all that a release says of a live block is as it was said when it was allocated.
-TCMALLOC_ALWAYS_INLINE bool IsClaimPlainlyRight(const BlockRecord& block,
-                                                const ReleaseClaim& claim) {
-  return block.family == claim.family &&
-         (claim.size == ReleaseClaim::kUnknown || claim.size == block.size) &&
-         IsAlignmentOf(block, claim);
-}
-
-// Compares a live block with what a release says of it, which means something if all operators new
-// and delete are ours.
-bool IsClaimRight(const BlockRecord& block, const ReleaseClaim& claim, Fault* fault) {
-  if (TCMALLOC_LIKELY(IsClaimPlainlyRight(block, claim)) || !OperatorsAreOurs()) return true;
-  FaultKind kind = FaultKind::kNone;
-  size_t given = 0;
-  if (block.family != claim.family) {
-    kind = FaultKind::kMismatch;
-  } else if (claim.size != ReleaseClaim::kUnknown && !IsSizeOf(block, claim.size)) {
-    kind = FaultKind::kWrongSize;
-    given = claim.size;
-  } else if (!IsAlignmentOf(block, claim)) {
-    kind = FaultKind::kWrongAlignment;
-    given = claim.alignment != ReleaseClaim::kUnknown ? claim.alignment : 0;
-  }
-  if (TCMALLOC_LIKELY(kind == FaultKind::kNone)) return true;
-  *fault = FaultOf(kind, block);
-  fault->family = claim.family;
-  fault->given = given;
-  return false;
-}
-
-// Looks at a block that should be live; `block` is null if nothing is known of it.
-bool IsGood(const BlockRecord* block, const ReleaseClaim& claim, Fault* fault) {
-  if (TCMALLOC_UNLIKELY(block == nullptr)) {
-    fault->kind = FaultKind::kUnknown;
-    return false;
-  }
-  if (TCMALLOC_UNLIKELY(!block->is_live())) {
-    *fault = FaultOf(FaultKind::kFreed, *block);
-    return false;
-  }
-  return IsClaimRight(*block, claim, fault) && AreFencesGood(*block, fault);
 }
 
 constinit FreeQueue::Storage queue_storage = {};

@@ -15,6 +15,7 @@
 #include "debug/faults.h"
 #include "debug/free_queue.h"
 #include "debug/record_store.h"
+#include "debug/release_claim.h"
 #include "heap/heap.h"
 #include "pages/page_types.h"
 
@@ -28,17 +29,6 @@ struct Request {
   bool zeroed = false;
   const char* call = "malloc";  // for the trace, in gperftools' words
   CallSite site = {};           // where this library asks for it
-};
-
-// A block that the program gives back, and what it says of it.
-struct ReleaseClaim {
-  static constexpr size_t kUnknown = SIZE_MAX;
-
-  BlockFamily family = BlockFamily::kMalloc;
-  size_t size = kUnknown;
-  size_t alignment = kUnknown;
-  const char* call = "free";
-  CallSite site = {};  // where this library gives it back
 };
 
 struct BlockTotals {
