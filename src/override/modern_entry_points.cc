@@ -4,6 +4,7 @@
 // the block will be used. Hints are accepted and change nothing: blocks of all hints come from the
 // same place.
 
+#include <gperftools/tcmalloc.h>
 #include <tcmalloc/alloc_at_least.h>
 
 // The header declares its functions weak, for programs that run without the library. Here they are
@@ -90,26 +91,26 @@ __sized_ptr_t tcmalloc_size_returning_operator_new_aligned_hot_cold_nothrow(
 
 }  // extern "C"
 
-void* operator new(size_t size, __hot_cold_t) { return tcmalloc::New(size); }
-void* operator new[](size_t size, __hot_cold_t) { return tcmalloc::New(size); }
-void* operator new(size_t size, const std::nothrow_t&, __hot_cold_t) noexcept {
-  return NewNoThrow(size);
+void* operator new(size_t size, __hot_cold_t) { return tc_new(size); }
+void* operator new[](size_t size, __hot_cold_t) { return tc_newarray(size); }
+void* operator new(size_t size, const std::nothrow_t& nothrow, __hot_cold_t) noexcept {
+  return tc_new_nothrow(size, nothrow);
 }
-void* operator new[](size_t size, const std::nothrow_t&, __hot_cold_t) noexcept {
-  return NewNoThrow(size);
+void* operator new[](size_t size, const std::nothrow_t& nothrow, __hot_cold_t) noexcept {
+  return tc_newarray_nothrow(size, nothrow);
 }
 void* operator new(size_t size, std::align_val_t alignment, __hot_cold_t) {
-  return NewAligned(size, alignment);
+  return tc_new_aligned(size, alignment);
 }
 void* operator new[](size_t size, std::align_val_t alignment, __hot_cold_t) {
-  return NewAligned(size, alignment);
+  return tc_newarray_aligned(size, alignment);
 }
-void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&,
+void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t& nothrow,
                    __hot_cold_t) noexcept {
-  return NewAlignedNoThrow(size, alignment);
+  return tc_new_aligned_nothrow(size, alignment, nothrow);
 }
-void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t&,
+void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t& nothrow,
                      __hot_cold_t) noexcept {
-  return NewAlignedNoThrow(size, alignment);
+  return tc_newarray_aligned_nothrow(size, alignment, nothrow);
 }
 #pragma GCC visibility pop

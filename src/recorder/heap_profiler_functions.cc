@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "allocator/allocate.h"
 #include "heap/heap.h"
 #include "heap/observer.h"
 #include "profile_format/scratch.h"
@@ -110,7 +109,8 @@ char* GetHeapProfile() {
     return nullptr;
   }
   const std::string_view text = sink.view();
-  auto* copy = static_cast<char*>(tcmalloc::Allocate(text.size() + 1));
+  // By the program's malloc, whose free gets it: in its mode, and perhaps of another library.
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) return nullptr;
   if (!text.empty()) std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = '\0';

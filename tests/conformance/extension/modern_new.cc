@@ -94,19 +94,23 @@ void CheckSizeReturningAligned(size_t size, size_t alignment) {
 void CheckHints(size_t size, size_t alignment) {
   const align_val_t align{alignment};
   for (const hot_cold_t hint : kHints) {
-    void* const plain[] = {::operator new(size, hint), ::operator new[](size, hint),
-                           ::operator new(size, nothrow, hint),
-                           ::operator new[](size, nothrow, hint)};
-    for (void* block : plain) {
+    for (void* block : {::operator new(size, hint), ::operator new(size, nothrow, hint)}) {
       CheckSized(block, malloc_usable_size(block), size);
       ::operator delete(block, size);
     }
-    void* const aligned[] = {::operator new(size, align, hint), ::operator new[](size, align, hint),
-                             ::operator new(size, align, nothrow, hint),
-                             ::operator new[](size, align, nothrow, hint)};
-    for (void* block : aligned) {
+    for (void* block : {::operator new[](size, hint), ::operator new[](size, nothrow, hint)}) {
+      CheckSized(block, malloc_usable_size(block), size);
+      ::operator delete[](block, size);
+    }
+    for (void* block :
+         {::operator new(size, align, hint), ::operator new(size, align, nothrow, hint)}) {
       CheckSized(block, malloc_usable_size(block), size, alignment);
       ::operator delete(block, size, align);
+    }
+    for (void* block :
+         {::operator new[](size, align, hint), ::operator new[](size, align, nothrow, hint)}) {
+      CheckSized(block, malloc_usable_size(block), size, alignment);
+      ::operator delete[](block, size, align);
     }
   }
 }

@@ -231,8 +231,8 @@ def check_mappings(probe):
     expect("mmap(" not in run.messages, "log without being asked")
 
 
-def check_interface(probe):
-    run = Run(probe, "interface", "PREFIX", HEAPPROFILE=False)
+def check_interface(probe, mode):
+    run = Run(probe, "interface", "PREFIX", HEAPPROFILE=False, TCMALLOC_MODE=mode)
     flags, text = run.output.split("\n", 1)
     expect_equal(flags, "0100", "running before, between and after; length when stopped")
     expect_equal(Profile(text).of_size(1009), (100, 100), "GetHeapProfile")
@@ -242,6 +242,9 @@ def check_interface(probe):
     expect_equal(first.of_size(1009), (100, 100), "first start")
     expect_equal(first.of_size(10), (0, 0), "blocks of before the start")
     expect_equal(second.sums, [10, 20030, 10, 20030], "second start")
+
+
+def check_restarts(probe):
     run = Run(probe, "restarts", "PREFIX", HEAPPROFILE=False)
     # The heap itself may take some more pages meanwhile.
     expect(int(run.output) < 100, f"pages that 1000 starts and stops leave: {run.output}")
@@ -282,7 +285,9 @@ def main():
     check_names(probe)
     check_processes(probe)
     check_mappings(probe)
-    check_interface(probe)
+    for mode in ("default", "hardened", "debug"):
+        check_interface(probe, mode)
+    check_restarts(probe)
     check_hostile_prefixes(probe)
     return 1 if failures else 0
 
