@@ -9,13 +9,14 @@
 
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 
 // Returns nanoseconds since some moment before the process started; 0 if the clock cannot be read.
 // Costs a system call only if the kernel maps no function for it.
-inline int64_t MonotonicNanoseconds() {
+TCMALLOC_NOINLINE inline int64_t MonotonicNanoseconds() {
   timespec now = {};
   if (system_calls.clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;

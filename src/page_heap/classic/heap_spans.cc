@@ -73,13 +73,40 @@ Span* HeapSpans::FindInZone(Span::State state, Length n, PageId near) const {
   return with_zone != nullptr ? with_zone : shortest;
 }
 
+// Returns a span no shorter than `span` in which n aligned pages fit; null if there is none of the
+// first few lengths, and none that has room for them wherever it begins.
+Span* HeapSpans::FindAligned(Span* span, Length n, Length alignment) const {
+  const FreeSpans& spans = list(span->state);
+  for (int i = 0; span != nullptr && !Fits(span, n, alignment); ++i) {
+    const Length longer = span->length + kOnePage;
+    span =
+        spans.BestFit(i < kAlignedProbes ? longer : std::max(longer, LengthForAny(n, alignment)));
+  }
+  return span;
+}
+
 Span* HeapSpans::Find(Span::State state, Length n, const Placement& placement) const {
   if (placement.zoned) return FindInZone(state, n, placement.near);
   if (placement.roomy) return FindRoomy(state, n);
-  const Length alignment = placement.alignment;
   Span* span = Shortest(state, n);
-  if (span == nullptr || alignment == kOnePage || Fits(span, n, alignment)) return span;
-  return list(state).BestFit(LengthForAny(n, alignment));
+  if (TCMALLOC_LIKELY(placement.alignment == kOnePage) || span == nullptr) return span;
+  return FindAligned(span, n, placement.alignment);
+}
+
+// Counts the pages that were resident before among the first n of a span, which become resident
+// now.
+void HeapSpans::NoteTaken(Span* span, Length n) {
+  if (span->state != Span::State::kReturned) return;
+  const uintptr_t again = std::min(span->details, n.pages());
+  span->details -= again;
+  retaken_ += Length(again);
+}
+
+// Gives each part of a returned span that was cut in two its share of the pages that were resident
+// before: the first ones, because most are taken first.
+void HeapSpans::ShareResident(Span* head, Span* tail, uintptr_t resident) {
+  head->details = std::min(resident, head->length.pages());
+  tail->details = resident - head->details;
 }
 
 Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
@@ -102,6 +129,7 @@ Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
     }
     list(rest->state).Insert(rest);
   }
+  NoteTaken(span, n);
   span->state = Span::State::kLarge;
   return span;
 }
@@ -111,6 +139,7 @@ Span* HeapSpans::Free(Span* span) {
   span->size_class = 0;
   span->grows = false;
   span->zeroed = false;
+  span->details = 0;
   MergeAndList(span);
   return span;
 }
@@ -145,6 +174,7 @@ bool HeapSpans::Extend(Span* span, Length n, Length most_returned) {
     Span* right = map_.Get(span->end());
     list(right->state).Remove(right);
     const Length missing = n - span->length;
+    NoteTaken(right, missing);
     if (right->length > missing) {
       right->first = right->first + missing;
       right->length -= missing;
@@ -199,6 +229,7 @@ Length HeapSpans::MakeFree(PageId first, Length most) {
   const Length made = span->length;
   span->state = Span::State::kFree;
   span->zeroed = false;
+  span->details = 0;
   MergeAndList(span);
   return made;
 }
@@ -211,6 +242,7 @@ Span* HeapSpans::SplitTail(Span* span, Length n) {
   tail->state = span->state;
   tail->zeroed = span->zeroed;
   span->length = n;
+  if (span->state == Span::State::kReturned) ShareResident(span, tail, span->details);
   map_.SetEnds(span);
   map_.SetEnds(tail);
   return tail;
@@ -225,6 +257,7 @@ Span* HeapSpans::SplitHead(Span* span, Length n) {
   head->zeroed = span->zeroed;
   span->first = head->end();
   span->length -= n;
+  ShareResident(head, span, span->details);
   map_.SetEnds(head);
   map_.Set(span->first, span);
   return head;
@@ -239,6 +272,7 @@ void HeapSpans::AbsorbLeft(Span* span, Span* left) {
   list(left->state).Remove(left);
   span->first = left->first;
   span->length += left->length;
+  span->details += left->details;
   span->zeroed &= left->zeroed;
   map_.Set(span->first, span);
   Retire(left);
@@ -247,6 +281,7 @@ void HeapSpans::AbsorbLeft(Span* span, Span* left) {
 void HeapSpans::AbsorbRight(Span* span, Span* right) {
   list(right->state).Remove(right);
   span->length += right->length;
+  span->details += right->details;
   span->zeroed &= right->zeroed;
   map_.Set(right->first, span);
   map_.Set(span->end() - kOnePage, span);
@@ -284,7 +319,12 @@ Span* HeapSpans::MergeRun(Length n, Length alignment, Length most_returned) {
   Span* span = FirstOfRun(needed, most_returned);
   if (span == nullptr) return nullptr;
   list(span->state).Remove(span);
-  while (span->length < needed) AbsorbRight(span, map_.Get(span->end()));
+  NoteTaken(span, span->length);
+  while (span->length < needed) {
+    Span* right = map_.Get(span->end());
+    NoteTaken(right, right->length);
+    AbsorbRight(span, right);
+  }
   span->zeroed = false;
   span->state = Span::State::kFree;
   MergeAndList(span);
@@ -321,6 +361,7 @@ void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
   ++releases_ended_;
   span->state = released ? Span::State::kReturned : Span::State::kFree;
   span->zeroed = released && zeroed;
+  span->details = released ? span->length.pages() : 0;
   MergeAndList(span);
 }
 

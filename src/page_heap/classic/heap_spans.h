@@ -104,6 +104,9 @@ class HeapSpans {
   PageHeapStats stats() const;
   Length committed() const { return regions_.total() - returned_.total(); }
   Length free() const { return free_.total(); }
+  // The pages that went back to the system and became resident again, ever. An estimate: of a
+  // returned span of which some were resident before, these are taken first.
+  Length retaken() const { return retaken_; }
   // Releases begun since the start.
   uint64_t releases_begun() const { return releases_begun_; }
   uint64_t releases_ended() const { return releases_ended_; }
@@ -138,6 +141,10 @@ class HeapSpans {
   void CheckInvariants() const;
 
  private:
+  // Spans of different lengths that are looked at for aligned pages, before one is taken in which
+  // they fit wherever it begins.
+  static constexpr int kAlignedProbes = 16;
+
   FreeSpans& list(Span::State state) { return state == Span::State::kFree ? free_ : returned_; }
   const FreeSpans& list(Span::State state) const {
     return state == Span::State::kFree ? free_ : returned_;
@@ -148,10 +155,13 @@ class HeapSpans {
 
   Span* Shortest(Span::State state, Length n) const;
   Span* FindRoomy(Span::State state, Length n) const;
+  TCMALLOC_ALWAYS_INLINE Span* FindAligned(Span* span, Length n, Length alignment) const;
   // Returns the page of a free or returned span at which n pages begin.
   PageId StartIn(const Span* span, Length n, const Placement& placement) const;
   Span* FindInZone(Span::State state, Length n, PageId near) const;
   void Retire(Span* record);
+  TCMALLOC_ALWAYS_INLINE void NoteTaken(Span* span, Length n);
+  TCMALLOC_ALWAYS_INLINE static void ShareResident(Span* head, Span* tail, uintptr_t resident);
   // Merges an unlisted kFree or kReturned span with its neighbours of the same state, and lists it.
   void MergeAndList(Span* span);
   // Adds a neighbour that is not in use to `span`.
@@ -169,6 +179,7 @@ class HeapSpans {
   FreeSpans returned_;
   IntrusiveList<Span> releasing_;
   Length in_transit_;
+  Length retaken_;
   uint64_t releases_begun_ = 0;
   uint64_t releases_ended_ = 0;
 };

@@ -24,6 +24,7 @@
 #include "pages/page_map.h"
 #include "pages/page_types.h"
 #include "pages/span.h"
+#include "system/clock.h"
 
 namespace tcmalloc {
 
@@ -246,10 +247,10 @@ template <typename System>
 void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
   const Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
-  if (due > Length(0)) {
-    growth_offset_.NoteReleased(
-        this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));
-  }
+  if (due == Length(0)) return;
+  if (!growth_offset_.MayPay(spans_.retaken(), MonotonicNanoseconds())) return;
+  growth_offset_.NoteReleased(
+      this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));
 }
 
 template <typename System>

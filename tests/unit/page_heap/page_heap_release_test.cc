@@ -3,10 +3,12 @@
 // Giving memory back to the system.
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <vector>
 
 #include "page_heap/classic/page_heap.h"
+#include "system/system_calls.h"
 #include "test_heap.h"
 
 namespace tcmalloc::testing {
@@ -85,6 +87,45 @@ TEST_F(PageHeapReleaseTest, ABlockThatGrowsIntoNewMemoryIsOffsetAndOneThatCannot
   EXPECT_EQ(heap_->stats().released(), Length(0)) << "nothing became resident";
   EXPECT_TRUE(heap_->TryExtend(last, Length(3 * n)));
   EXPECT_EQ(heap_->stats().released(), Length(n));
+}
+
+// Stops the clock that says how much time exchanges may take.
+class StoppedClock {
+ public:
+  StoppedClock() {
+    system_calls.clock_gettime = [](clockid_t, timespec* time) {
+      *time = {.tv_sec = 1, .tv_nsec = 0};
+      return 0;
+    };
+  }
+  ~StoppedClock() { system_calls.clock_gettime = saved_; }
+  StoppedClock(const StoppedClock&) = delete;
+  StoppedClock& operator=(const StoppedClock&) = delete;
+
+ private:
+  decltype(system_calls.clock_gettime) saved_ = system_calls.clock_gettime;
+};
+
+// A long block and a short one by turns: each is made of what went back for the other.
+TEST_F(PageHeapReleaseTest, NothingIsOffsetOnceWhatWentBackIsTakenAgain) {
+  const StoppedClock clock;
+  const uintptr_t n = GrowthOffset::kLeast.pages();
+  New(3 * GrowthOffset::kFirstNeedless.pages());
+  MakeFree({2 * n});
+  heap_->ReleaseAtLeast(Length::Max());
+  MakeFree({n});
+  heap_->set_release_rate(ReleasePacer::kDefaultRate);
+  Length exchanged;
+  for (Length offset(1); offset > Length(0) && exchanged < Length(20 * n); exchanged += offset) {
+    const Length before = heap_->stats().released();
+    Span* span = New(2 * n);
+    offset = heap_->stats().released() - before;
+    heap_->Delete(span);
+    heap_->ReleaseAtLeast(Length(2 * n));
+    heap_->Delete(New(n));
+  }
+  EXPECT_GT(exchanged, GrowthOffset::kFirstNeedless);
+  EXPECT_LE(exchanged, GrowthOffset::kFirstNeedless + Length(n));
 }
 
 TEST_F(PageHeapReleaseTest, NothingIsOffsetAtRateZero) {

@@ -22,11 +22,13 @@ TEST(GrowthOffset, GathersRequestsUntilTheyAreWorthASystemCall) {
   }
 }
 
-TEST(GrowthOffset, ALongRequestIsOffsetAtOnceUpToABound) {
+TEST(GrowthOffset, ALongRequestIsOffsetAtOnce) {
   GrowthOffset offset;
   const Length n = GrowthOffset::kLeast + Length(3);
   EXPECT_EQ(offset.PagesDue(n, kFree, kCommitted), n);
-  EXPECT_EQ(offset.PagesDue(Length::Max(), kFree, kCommitted), GrowthOffset::kMost);
+  const Length longer = GrowthOffset::kMost + Length(5);
+  EXPECT_EQ(offset.PagesDue(longer, kFree, kCommitted), longer);
+  EXPECT_EQ(offset.PagesDue(Length::Max(), kFree, kCommitted), Length::Max());
 }
 
 TEST(GrowthOffset, LittleFreeMemoryStays) {
@@ -57,6 +59,37 @@ TEST(GrowthOffset, ExchangesAShareOfTheHeapAtMost) {
   EXPECT_LE(exchanged, share + GrowthOffset::kLeast);
   const Length larger(2 * kCommitted.pages());
   EXPECT_GT(offset.PagesDue(GrowthOffset::kLeast, kFree, larger), kNothing);
+}
+
+constexpr int64_t kStart = 1'000'000'000;
+constexpr Length kTooMuch = GrowthOffset::kFirstNeedless + Length(1);
+
+TEST(GrowthOffset, PaysUntilWhatItGaveBackIsTakenAgain) {
+  GrowthOffset offset;
+  offset.NoteReleased(kCommitted);
+  EXPECT_TRUE(offset.MayPay(kNothing, kStart));
+  EXPECT_TRUE(offset.MayPay(GrowthOffset::kFirstNeedless, kStart));
+  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart));
+}
+
+TEST(GrowthOffset, PagesThatOthersGaveBackAreNotItsCost) {
+  GrowthOffset offset;
+  EXPECT_TRUE(offset.MayPay(Length::Max(), kStart));
+  offset.NoteReleased(GrowthOffset::kFirstNeedless);
+  EXPECT_TRUE(offset.MayPay(Length::Max(), kStart));
+  offset.NoteReleased(Length(1));
+  EXPECT_FALSE(offset.MayPay(Length::Max(), kStart));
+}
+
+TEST(GrowthOffset, PaysAgainAfterAsMuchTime) {
+  GrowthOffset offset;
+  offset.NoteReleased(kCommitted);
+  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart));
+  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart / 2)) << "a clock that goes back";
+  const auto faults = static_cast<int64_t>(Length(1).bytes() / GrowthOffset::kFaultBytes);
+  const int64_t cost = faults * GrowthOffset::kFaultNanoseconds;
+  EXPECT_TRUE(offset.MayPay(kTooMuch, kStart + cost * GrowthOffset::kTimeShare));
+  EXPECT_FALSE(offset.MayPay(kTooMuch + Length(1), kStart + cost * GrowthOffset::kTimeShare));
 }
 
 }  // namespace
