@@ -94,6 +94,11 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if flags.runs < 1 || flags.repeats < 0 || flags.timeout <= 0 {
 		return errors.New("--runs must be at least 1, --repeats at least 0 and --timeout above 0")
 	}
+	if flags.json != "-" {
+		if err := prepareOutputs(&flags.json); err != nil {
+			return err
+		}
+	}
 	if flags.explain != "" {
 		return explainWorkload(command, flags)
 	}
@@ -120,8 +125,12 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if err != nil {
 		return err
 	}
+	samples := filepath.Join(out, bench.SamplesName)
+	if err := prepareOutputs(&samples); err != nil {
+		return err
+	}
 	plan.Checkpoint = func(results *bench.Results) error {
-		return writeSamples(filepath.Join(out, bench.SamplesName), results)
+		return writeSamples(samples, results)
 	}
 	quiet, err := bench.ObserveQuiet(quietWatch)
 	if err != nil {
@@ -346,16 +355,14 @@ func reportBench(command *cobra.Command, flags *benchFlags, out string, results 
 			}
 		}
 	}
+	var failed error
 	if flags.json != "" && flags.json != "-" {
-		err := writeWhole(flags.json, func(file io.Writer) error { return writeJSON(file, results) })
-		if err != nil {
-			return err
-		}
+		failed = writeWhole(flags.json, func(file io.Writer) error { return writeJSON(file, results) })
 	}
-	if out == "" {
-		return nil
+	if out != "" {
+		failed = errors.Join(failed, fillFolder(command.ErrOrStderr(), out, results))
 	}
-	return fillFolder(command.ErrOrStderr(), out, results)
+	return failed
 }
 
 func fillFolder(messages io.Writer, out string, results *bench.Results) error {

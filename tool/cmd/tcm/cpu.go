@@ -81,7 +81,7 @@ func (r *cpuRun) start(program []string, root string) error {
 	if _, err := r.flags.selection(); err != nil {
 		return err
 	}
-	if err := runner.MakeAbsolute(&r.output, &r.flags.html, &r.flags.svg); err != nil {
+	if err := prepareOutputs(&r.output, &r.flags.html, &r.flags.svg); err != nil {
 		return err
 	}
 	library, err := project.ProfilerLibrary(r.library, root)
@@ -159,8 +159,9 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		_, err := fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, is linked statically, or could not write it (%s)\n", r.program, report.CannotWrite)
-		return err
+		noRoom := r.folder.NoRoom()
+		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, is linked statically, or could not write it (%s)\n", r.program, report.CannotWrite(noRoom))
+		return lostFor(noRoom)
 	}
 	// What cannot be written keeps nothing else from being shown.
 	return errors.Join(r.write(command, made), r.keep(command, made))

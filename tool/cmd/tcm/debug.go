@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -112,7 +113,7 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if len(program) == 0 {
 		return errors.New("no program to run; usage: tcm " + command.Use)
 	}
-	if err := runner.MakeAbsolute(&r.output); err != nil {
+	if err := prepareOutputs(&r.output); err != nil {
 		return err
 	}
 	root := rootFlag(command)
@@ -280,16 +281,25 @@ func (r *checkReport) show(command *cobra.Command) error {
 		fmt.Fprintln(say, "tcm:", problem)
 	}
 	made := checkResult{Mode: r.mode, Reports: reports}
+	var lost error
 	if len(reports) == 0 {
-		made.Note = r.note(collected)
+		noRoom := r.noRoom(collected)
+		made.Note, lost = r.note(collected, noRoom), lostFor(noRoom)
 	}
+	return cmp.Or(r.present(say, made), lost)
+}
+
+// present writes what was noticed to the file that the user asked for, if any.
+func (r *checkReport) present(say io.Writer, made checkResult) error {
 	if r.output == "" {
 		return r.write(say, made, mostShown)
 	}
-	if err := writeWhole(r.output, func(to io.Writer) error { return r.write(to, made, len(reports)) }); err != nil {
-		return err
+	all := func(to io.Writer) error { return r.write(to, made, len(made.Reports)) }
+	if err := writeWhole(r.output, all); err != nil {
+		// The program may not do the same again.
+		return errors.Join(all(say), err)
 	}
-	_, err = fmt.Fprintf(say, "tcm: %s: %s\n", made.summary(), r.output)
+	_, err := fmt.Fprintf(say, "tcm: %s: %s\n", made.summary(), r.output)
 	return err
 }
 
@@ -371,11 +381,21 @@ var ownSignals = []syscall.Signal{syscall.SIGABRT, syscall.SIGILL, syscall.SIGTR
 
 // noReport says of a program that such a signal ended what can be known. The allocator writes to standard error where it
 // cannot write a report.
-const noReport = "no report of a mistake with blocks could be read: none was noticed, or else what the allocator said is on standard error," +
-	" because the program could not write it to its file (" + report.CannotWrite + ")"
+func noReport(noRoom error) string {
+	return "no report of a mistake with blocks could be read: none was noticed, or else what the allocator said is on standard error," +
+		" because the program could not write it to its file (" + report.CannotWrite(noRoom) + ")"
+}
+
+// noRoom returns why a program that could have left something cannot have done so, if that is known.
+func (r *checkReport) noRoom(run report.Report) error {
+	if run.Allocator != nil || report.Unreachable(r.program, "") != "" {
+		return nil
+	}
+	return r.folder.NoRoom()
+}
 
 // note says what to think of a run without a report.
-func (r *checkReport) note(run report.Report) string {
+func (r *checkReport) note(run report.Report, noRoom error) string {
 	archive := strings.TrimSuffix(filepath.Base(r.library), ".so.4") + ".a"
 	if reason := report.Unreachable(r.program, archive); reason != "" {
 		return "nothing was checked: " + reason
@@ -388,13 +408,13 @@ func (r *checkReport) note(run report.Report) string {
 	case isFault && r.mode == modeHarden:
 		return fmt.Sprintf("%s ended by %s, as a read or write of a large block after its free or beyond it may. This shows where, and which block:\n  %s", r.program, launch.SignalName(run.Signal), r.gdb())
 	case isFault:
-		return fmt.Sprintf("%s ended by %s, and %s. gdb shows where it ended, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal), noReport)
+		return fmt.Sprintf("%s ended by %s, and %s. gdb shows where it ended, and --page-fence may let it fault earlier", r.program, launch.SignalName(run.Signal), noReport(noRoom))
 	case slices.Contains(ownSignals, signal):
-		return fmt.Sprintf("%s ended by %s, and %s", r.program, launch.SignalName(run.Signal), noReport)
+		return fmt.Sprintf("%s ended by %s, and %s", r.program, launch.SignalName(run.Signal), noReport(noRoom))
 	case signal != 0:
 		return fmt.Sprintf("no mistakes were noticed before %s ended %s", launch.SignalName(run.Signal), r.program)
 	case run.Allocator == nil:
-		return "no report came from " + r.program + ", and no figures: it ended by _exit or became another program, so that memory was not looked through at the end, or could write none (" + report.CannotWrite + ")"
+		return "no report came from " + r.program + ", and no figures: it ended by _exit or became another program, so that memory was not looked through at the end, or could write none (" + report.CannotWrite(noRoom) + ")"
 	// Blocks with pages of their own are not counted.
 	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence

@@ -109,6 +109,13 @@ func TestDebug(t *testing.T) {
 		}
 		check(t, ended{errors: string(content)}, "freed before", "// TWICE", "beyond the end", "// OVERRUN", "Next: valgrind --trace-children=yes sh -c '")
 	})
+	t.Run("a file that cannot be written", func(t *testing.T) {
+		got := debug("-o", "/dev/full", "sh", "-c", program+" d 2>/dev/null; true")
+		if got.status.ExitStatus() != exitUsage {
+			t.Errorf("%+v", got)
+		}
+		check(t, got, "gave back a block that was freed before", "// TWICE", "tcm: cannot write /dev/full: no space left on device\n")
+	})
 	t.Run("JSON", func(t *testing.T) {
 		report := filepath.Join(folder, "report.json")
 		debug("--json", "-o", report, program, "d")

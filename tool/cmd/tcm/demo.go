@@ -51,6 +51,9 @@ func newDemo() *cobra.Command {
 			if out == "" {
 				out = checkout.Path("build", "demo", "comparison.svg")
 			}
+			if err := errors.Join(os.MkdirAll(filepath.Dir(out), 0o755), prepareOutputs(&out)); err != nil {
+				return err
+			}
 			shown := &demo.Demo{Launcher: launcher, Library: path, Rounds: rounds, Progress: command.ErrOrStderr()}
 			cases, missing := shown.Cases(workloads, bench.Build(build))
 			if len(missing) > 0 {
@@ -76,9 +79,6 @@ func newDemo() *cobra.Command {
 
 // showDemo prints and draws the comparisons; that a program failed is an error in the end.
 func showDemo(command *cobra.Command, comparisons []demo.Comparison, out string, asJSON bool) error {
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
-		return err
-	}
 	if err := os.WriteFile(out, demo.Chart(comparisons), 0o644); err != nil {
 		return err
 	}

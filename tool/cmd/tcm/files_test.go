@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -56,6 +57,164 @@ func TestWriteWhole(t *testing.T) {
 	err := writeWhole(filepath.Join(folder, "nonexistent", "file"), writeWord(""))
 	if err == nil || !strings.HasSuffix(err.Error(), "/nonexistent/file: no such file or directory") {
 		t.Error(err)
+	}
+}
+
+// TestOutputsOfRuns has no program that starts, because its result would be lost.
+func TestOutputsOfRuns(t *testing.T) {
+	tcm := install(t)
+	profile := shopFile(t, "shop.pb.gz", 1)
+	for _, words := range [][]string{
+		{"debug", "-o"}, {"harden", "-o"}, {"cpu", "-o"}, {"cpu", "--html"}, {"cpu", "--svg"},
+		{"run", "--library", tcm.library, "--heap-profile"}, {"run", "--library", tcm.library, "--html"}, {"bench", "--json"},
+	} {
+		got := tcm.run(t, append(words, "/proc/nonexistent", "sh", "-c", "echo started; cp "+profile+` "$TCMALLOC_HEAP_PROFILE"`)...)
+		if got.status.ExitStatus() != exitUsage || got.output != "" || !strings.HasPrefix(got.errors, "tcm: cannot write /proc/nonexistent: ") || strings.Count(got.errors, "\n") != 1 {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+}
+
+func TestPrepareOutputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Close()
+	for _, err := range []error{os.WriteFile("there", []byte("content"), 0o644), syscall.Mkfifo("pipe", 0o600), os.Symlink("there", "link")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"new", "there", "link", "pipe", "-", strings.Repeat("n", 255)} {
+		prepared, none := path, ""
+		if err := prepareOutputs(&none, &prepared); err != nil || none != "" || prepared != filepath.Join(folder, path) {
+			t.Errorf("%s: %q, %v", path, prepared, err)
+		}
+	}
+	for _, path := range []string{"/dev/null", "/dev/full", "/dev/stdout", "/proc/self/fd/2"} {
+		if err := prepareOutputs(&path); err != nil {
+			t.Error(err)
+		}
+	}
+	refused := map[string]string{
+		"/proc/nonexistent": "no such file or directory", "there/new": "there is no folder " + filepath.Join(folder, "there"),
+		".": "it is a folder", strings.Repeat("n", 256): "file name too long", "/dev/fd/999": "bad file descriptor",
+		fmt.Sprint("/dev/fd/", reading.Fd()): "it is open for reading only",
+	}
+	for path, why := range refused {
+		prepared := path
+		if err := prepareOutputs(&prepared); err == nil || err.Error() != "cannot write "+path+": "+why || prepared != path {
+			t.Errorf("%s: %q, %v", path, prepared, err)
+		}
+	}
+	if names, err := os.ReadDir("."); err != nil || len(names) != 3 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if content, err := os.ReadFile("there"); err != nil || string(content) != "content" {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
+// TestOutputsWithoutRights has a file without rights, and one that can be written in a folder that takes no others.
+func TestOutputsWithoutRights(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root has all rights")
+	}
+	folder := t.TempDir()
+	path, other, closed := filepath.Join(folder, "file"), filepath.Join(folder, "new"), filepath.Join(folder, "closed")
+	for _, err := range []error{os.WriteFile(path, []byte("something long"), 0o600), os.WriteFile(closed, nil, 0o400), os.Chmod(folder, 0o500)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer os.Chmod(folder, 0o700)
+	for _, refused := range []string{other, closed} {
+		if err := prepareOutputs(&refused); err == nil || err.Error() != "cannot write "+refused+": permission denied" {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(prepareOutputs(&path), writeWhole(path, writeWord("short"))); err != nil {
+		t.Error(err)
+	}
+	if content, err := os.ReadFile(path); err != nil || string(content) != "short" {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
+// TestCannotReplace has no file of another user written in place.
+func TestCannotReplace(t *testing.T) {
+	for err, want := range map[error]bool{
+		nil: false, &os.PathError{Err: syscall.EACCES}: true, &os.PathError{Err: syscall.EROFS}: true, &os.PathError{Err: syscall.ENOSPC}: false,
+		&os.LinkError{Err: syscall.EBUSY}: true, &os.LinkError{Err: syscall.EPERM}: false,
+	} {
+		if got := cannotReplace(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
+// TestWriteWholeToAStream has an open file, of which what was written before and after must stay.
+func TestWriteWholeToAStream(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(fmt.Sprint("/dev/fd/", file.Fd()), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, fmt.Sprint("/proc/self/fd/", file.Fd())} {
+		_, before := file.WriteString("before ")
+		if err := errors.Join(before, writeWhole(name, writeWord("content "))); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err = file.WriteString("after")
+	content, failed := os.ReadFile(path)
+	if err := errors.Join(err, failed); err != nil || string(content) != "before content before content after" {
+		t.Errorf("%q, %v", content, err)
+	}
+}
+
+func TestWriteResult(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	err := writeResult("/dev/full", writeWord("content"))
+	names, failed := filepath.Glob(filepath.Join(temporary, "tcm-kept-*-full"))
+	if failed != nil || len(names) != 1 {
+		t.Fatalf("%v, %v", names, failed)
+	}
+	if err == nil || err.Error() != "cannot write /dev/full: no space left on device; it is in "+names[0]+" instead" {
+		t.Error(err)
+	}
+	if content, err := os.ReadFile(names[0]); err != nil || string(content) != "content" {
+		t.Errorf("%q, %v", content, err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(temporary, "nonexistent"))
+	if err := writeResult("/dev/full", writeWord("content")); err == nil || err.Error() != "cannot write /dev/full: no space left on device" {
+		t.Error(err)
+	}
+	// A reader that goes away gets no copy.
+	t.Setenv("TMPDIR", temporary)
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	reader.Close()
+	if err := writeResult(fmt.Sprint("/dev/fd/", writer.Fd()), writeWord("content")); !errors.Is(err, syscall.EPIPE) {
+		t.Error(err)
+	}
+	if names, err := os.ReadDir(temporary); err != nil || len(names) != 1 {
+		t.Errorf("%v, %v", names, err)
 	}
 }
 

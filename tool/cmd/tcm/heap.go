@@ -83,6 +83,9 @@ func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.S
 	if _, err := f.selection(); err != nil {
 		return nil, err
 	}
+	if err := prepareOutputs(&f.html, &f.svg); err != nil {
+		return nil, err
+	}
 	// A pipe may have nothing to read for ever, and then nobody looks at the context that ends other commands.
 	signal.Reset(endings...)
 	made, err := profiles.LoadAll(names)
@@ -129,17 +132,18 @@ func (f *profileFlags) show(command *cobra.Command, set *profiles.Set, title str
 	return set.WriteTable(output, f.cumulative, f.top)
 }
 
-// draw draws the flame graphs that the flags ask for.
+// draw draws the flame graphs that the flags ask for. One that cannot be written keeps no other from being drawn.
 func (f *profileFlags) draw(set *profiles.Set, title string) error {
-	for path, write := range map[string]func(io.Writer, *profiles.Set, string) error{f.html: flame.WriteHTML, f.svg: flame.WriteSVG} {
-		if path == "" {
-			continue
-		}
-		if err := writeWhole(path, func(file io.Writer) error { return write(file, set, title) }); err != nil {
-			return err
+	var failures []error
+	for _, graph := range []struct {
+		path  string
+		write func(io.Writer, *profiles.Set, string) error
+	}{{f.html, flame.WriteHTML}, {f.svg, flame.WriteSVG}} {
+		if graph.path != "" {
+			failures = append(failures, writeResult(graph.path, func(file io.Writer) error { return graph.write(file, set, title) }))
 		}
 	}
-	return nil
+	return errors.Join(failures...)
 }
 
 func newHeap() *cobra.Command {

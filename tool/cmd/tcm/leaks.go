@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -235,12 +236,13 @@ func (r *leaksReport) show(command *cobra.Command) error {
 
 // showUnchecked says that nothing is known of the program's own process.
 func (r *leaksReport) showUnchecked(to io.Writer) error {
-	note := r.program + " was not checked: it ended by a signal or by _exit, does not use the allocator, or could not write what it leaks (" + report.CannotWrite + ")"
+	noRoom := r.folder.NoRoom()
+	note := r.program + " was not checked: it ended by a signal or by _exit, does not use the allocator, or could not write what it leaks (" + report.CannotWrite(noRoom) + ")"
 	if r.flags.asJSON {
-		return writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}})
+		return cmp.Or(writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}}), lostFor(noRoom))
 	}
-	_, err := fmt.Fprintln(to, "tcm:", note)
-	return err
+	fmt.Fprintln(to, "tcm:", note)
+	return lostFor(noRoom)
 }
 
 // checkSuffix ends the names of the files that a check at exit writes, after the program and its process.

@@ -19,8 +19,8 @@ import (
 	"tcm/internal/runner"
 )
 
-// exitUsage is the exit status for a command that could not begin, as of env and nohup, or that could not write what was
-// asked for.
+// exitUsage is the exit status for a command that could not begin, as of env and nohup, or for which what was asked for
+// could not be written.
 const exitUsage = 125
 
 // exitProblems is the exit status of tcm doctor where it has found problems.
@@ -53,6 +53,9 @@ func main() {
 	}
 	if errors.Is(err, errLeaks) {
 		os.Exit(exitLeaks)
+	}
+	if errors.Is(err, errLost) {
+		os.Exit(exitUsage)
 	}
 	// Suggestions for a mistyped command end in blank lines.
 	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os/signal"
@@ -31,12 +32,23 @@ func newReport(use string, show func(*cobra.Command, *runfolder.Folder) error) *
 				return err
 			}
 			defer folder.Remove()
-			// A reader of standard error that goes away must not leave the folder behind.
-			signal.Ignore(syscall.SIGPIPE)
+			// A reader of standard error that goes away, or a limit on the size of files, must not leave the folder behind.
+			signal.Ignore(syscall.SIGPIPE, syscall.SIGXFSZ)
 			command.SetErr(text.NewPrintable(command.ErrOrStderr()))
 			return show(command, folder)
 		},
 	}
+}
+
+// errLost says that nothing could be written to the folder of a run, so that what it was made for is lost. The user was told.
+var errLost = errors.New("the folder of the run has no room")
+
+// lostFor returns errLost if there is a reason for which nothing can be written.
+func lostFor(noRoom error) error {
+	if noRoom == nil {
+		return nil
+	}
+	return errLost
 }
 
 // mostProfile bounds what is read of the profile of a process, and what that may become when it is unpacked.
@@ -103,13 +115,13 @@ func (p *processProfiles) keep(output string) error {
 		return nil
 	}
 	if len(p.files) > 1 {
-		return writeWhole(output, p.merged.Write)
+		return writeResult(output, p.merged.Write)
 	}
 	content, err := p.folder.Read(p.files[0], mostProfile)
 	if err != nil {
 		return err
 	}
-	return writeWhole(output, func(file io.Writer) error {
+	return writeResult(output, func(file io.Writer) error {
 		_, err := file.Write(content)
 		return err
 	})

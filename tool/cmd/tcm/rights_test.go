@@ -175,6 +175,34 @@ func TestReasonsThatAreNotKnown(t *testing.T) {
 	}
 }
 
+// TestNoRoom has programs that fill the folder of the run.
+func TestNoRoom(t *testing.T) {
+	tcm, program := openToAll(t)
+	full, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	want := "(" + tcm.temporary + ": file too large; TMPDIR can name another folder)"
+	for _, words := range [][]string{{"harden"}, {"leaks"}, {"leaks", "--json"}, {"run", "--html", "/dev/null"}} {
+		got := tcm.runWithoutRoom(t, append(words, "--library", full, "--", "sh", "-c", program+" -l; true")...)
+		if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, want) {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+	profiler, err := project.ProfilerLibrary("", "")
+	if err != nil {
+		t.Skip(err)
+	}
+	got := tcm.runWithoutRoom(t, "cpu", "--library", profiler, "--", "sh", "-c", program+" -b; true")
+	if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, want) {
+		t.Errorf("%+v", got)
+	}
+	// What the program needs not leave is not missed.
+	if got := tcm.runWithoutRoom(t, "run", "--library", full, "--", program, "-l"); got.status.ExitStatus() != 4 || !strings.Contains(got.errors, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestFolderIsInNoCommandLine has a program that looks at the launcher, as any user can.
 func TestFolderIsInNoCommandLine(t *testing.T) {
 	library, err := project.FullLibrary("", "")

@@ -70,7 +70,7 @@ func findLibrary(options *runner.Options, asked, root string) (string, error) {
 	if options.HeapProfile == "" && options.HTML == "" {
 		return project.Library(asked, root)
 	}
-	if err := runner.MakeAbsolute(&options.HeapProfile, &options.HTML); err != nil {
+	if err := prepareOutputs(&options.HeapProfile, &options.HTML); err != nil {
 		return "", err
 	}
 	return project.FullLibrary(asked, root)
@@ -145,8 +145,9 @@ func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) er
 		return err
 	}
 	if made.merged == nil {
-		_, err := fmt.Fprintln(command.ErrOrStderr(), "tcm:", noHeapProfile(run))
-		return err
+		note, lost := noHeapProfile(run, h.folder)
+		fmt.Fprintln(command.ErrOrStderr(), "tcm:", note)
+		return lost
 	}
 	complaints := command.ErrOrStderr()
 	if quiet {
@@ -172,13 +173,15 @@ func (h *heapAtExit) keep(command *cobra.Command, made processProfiles) error {
 	return err
 }
 
-// noHeapProfile says why there is none. That is no failure of tcm, so that the exit status stays the program's.
-func noHeapProfile(run report.Run) string {
+// noHeapProfile says why there is none. That is no failure of tcm, so that the exit status stays the program's, unless
+// the error is errLost.
+func noHeapProfile(run report.Run, folder *runfolder.Folder) (string, error) {
 	library, err := identify.File(run.Library)
 	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
-		return fmt.Sprintf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library)
+		return fmt.Sprintf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library), nil
 	}
-	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, does not use the allocator, or could not write it (%s)", run.Program, report.CannotWrite)
+	noRoom := folder.NoRoom()
+	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, does not use the allocator, or could not write it (%s)", run.Program, report.CannotWrite(noRoom)), lostFor(noRoom)
 }
 
 // heapProfileSymbol is a function that only libraries with profiles have.

@@ -142,6 +142,16 @@ func (i installed) command(t *testing.T, words ...string) *exec.Cmd {
 
 func (i installed) run(t *testing.T, words ...string) ended {
 	t.Helper()
+	got, left := i.finish(t, words...)
+	if len(left) > 0 {
+		t.Errorf("%q leaves %v behind", words, left)
+	}
+	return got
+}
+
+// finish returns the names of what is left in the folder for temporary files, too.
+func (i installed) finish(t *testing.T, words ...string) (got ended, left []string) {
+	t.Helper()
 	command := i.command(t, words...)
 	var output, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &output, &complaints
@@ -150,11 +160,40 @@ func (i installed) run(t *testing.T, words ...string) ended {
 	if err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	left, err := os.ReadDir(i.temporary)
-	if err != nil || len(left) > 0 {
-		t.Errorf("%q leaves %v behind (%v)", words, left, err)
+	entries, err := os.ReadDir(i.temporary)
+	if err != nil {
+		t.Error(err)
 	}
-	return ended{command.ProcessState.Sys().(syscall.WaitStatus), output.String(), complaints.String()}
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	return ended{command.ProcessState.Sys().(syscall.WaitStatus), output.String(), complaints.String()}, left
+}
+
+// runKept has tcm write to /dev/full, and returns the copy that it keeps instead.
+func (i installed) runKept(t *testing.T, words ...string) (ended, []byte) {
+	t.Helper()
+	got, left := i.finish(t, words...)
+	if len(left) != 1 {
+		t.Fatalf("%q keeps %v: %+v", words, left, got)
+	}
+	path := filepath.Join(i.temporary, left[0])
+	if !strings.HasSuffix(got.errors, "tcm: cannot write /dev/full: no space left on device; it is in "+path+" instead\n") {
+		t.Errorf("%q keeps %s: %+v", words, path, got)
+	}
+	content, err := os.ReadFile(path)
+	if err := errors.Join(err, os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	return got, content
+}
+
+// runWithoutRoom has processes that cannot write files.
+func (i installed) runWithoutRoom(t *testing.T, words ...string) ended {
+	t.Helper()
+	words = append([]string{"-c", `ulimit -f 0; exec "$@"`, "sh", i.tcm}, words...)
+	i.tcm = "sh"
+	return i.run(t, words...)
 }
 
 // figures is a program's stand-in for what the allocator writes at exit.
@@ -196,7 +235,7 @@ func TestRun(t *testing.T) {
 		}
 	})
 	t.Run("no full library", func(t *testing.T) {
-		got := tcm.run(t, "--root", t.TempDir(), "run", "--html", "page.html", "true")
+		got := tcm.run(t, "--root", t.TempDir(), "run", "--html", "/dev/null", "true")
 		if got.status.ExitStatus() != exitUsage || strings.Count(got.errors, "\n") != 1 || !strings.Contains(got.errors, "libtcmalloc.so.4") {
 			t.Errorf("%+v", got)
 		}
@@ -224,9 +263,10 @@ func TestRun(t *testing.T) {
 				t.Errorf("%+v, %q, %q", got, once.output, twice.output)
 			}
 		}
-		got = tcm.run(t, "run", "--library", tcm.library, "--heap-profile", "/dev/full", "sh", "-c", strings.ReplaceAll(script, "exit 3", "exit 0"))
-		if got.status.ExitStatus() != exitUsage || !strings.HasPrefix(got.errors, "tcm: sh: ") || !strings.Contains(got.errors, "cannot write /dev/full") {
-			t.Errorf("%+v", got)
+		got, kept := tcm.runKept(t, "run", "--library", tcm.library, "--heap-profile", "/dev/full", "sh", "-c", strings.ReplaceAll(script, "exit 3", "exit 0"))
+		whole, err := os.ReadFile(profile)
+		if got.status.ExitStatus() != exitUsage || !strings.HasPrefix(got.errors, "tcm: sh: ") || err != nil || !bytes.Equal(kept, whole) {
+			t.Errorf("%+v, %v", got, err)
 		}
 		// What a process that was killed while it wrote has left is no profile, and what is damaged is left out.
 		broken := strings.ReplaceAll(script, "; exit", `; echo x > "$TCMALLOC_HEAP_PROFILE.tmp.1"; echo x > "$TCMALLOC_HEAP_PROFILE.2"; exit`)
@@ -249,10 +289,18 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+	t.Run("no room", func(t *testing.T) {
+		for script, status := range map[string]int{"true": exitUsage, "exit 3": 3} {
+			got := tcm.runWithoutRoom(t, "run", "-q", "--library", tcm.library, "--html", "/dev/null", "sh", "-c", script)
+			if got.status.ExitStatus() != status || !strings.Contains(got.errors, "("+tcm.temporary+": file too large; TMPDIR can name another folder)\n") {
+				t.Errorf("%+v", got)
+			}
+		}
+	})
 	t.Run("several types", func(t *testing.T) {
 		t.Setenv("TCMALLOC_PROFILE_TYPE", "peak,heap")
 		for _, flag := range []string{"--heap-profile", "--html"} {
-			got := tcm.run(t, "run", "--library", tcm.library, flag, "out", "cat")
+			got := tcm.run(t, "run", "--library", tcm.library, flag, "/dev/null", "cat")
 			if got.status.ExitStatus() != exitUsage || got.output != "" || !strings.HasPrefix(got.errors, "tcm: TCMALLOC_PROFILE_TYPE=peak,heap: ") {
 				t.Errorf("%+v", got)
 			}
@@ -266,7 +314,7 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		got := tcm.run(t, "run", "-q", "--library", library, "--html", "page.html", "true")
+		got := tcm.run(t, "run", "-q", "--library", library, "--html", "/dev/null", "true")
 		if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "is a library without profiles") {
 			t.Errorf("%+v", got)
 		}

@@ -100,11 +100,11 @@ func TestSilence(t *testing.T) {
 		signal int
 		want   string
 	}{
-		{Run{"true", build(t, "-shared", "-fPIC")}, 0, "an unknown allocator, which leaves none"},
-		{Run{static, ""}, 0, "made is linked statically"},
-		{Run{script, ""}, 9, "made is linked statically"},
-		{Run{build(t), ""}, 9, "a signal ended the program"},
-		{Run{build(t), ""}, 0, "without its exit handlers"},
+		{Run{Program: "true", Library: build(t, "-shared", "-fPIC")}, 0, "an unknown allocator, which leaves none"},
+		{Run{Program: static}, 0, "made is linked statically"},
+		{Run{Program: script}, 9, "made is linked statically"},
+		{Run{Program: build(t)}, 9, "a signal ended the program"},
+		{Run{Program: build(t)}, 0, "without its exit handlers"},
 	} {
 		if got := silence(test.run, launch.Result{Signal: test.signal}); !strings.Contains(got, test.want) {
 			t.Errorf("%v: %q, want %q", test.run, got, test.want)

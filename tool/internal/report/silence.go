@@ -18,11 +18,20 @@ import (
 )
 
 // Run is what was run and under which library.
-type Run struct{ Program, Library string }
+type Run struct {
+	Program, Library string
+	// NoRoom is why nothing can be written to the folder of the run, if that is so and nothing was.
+	NoRoom error
+}
 
-// CannotWrite says why a program may leave nothing in the folder of the run. None of it can be seen from outside when
-// the program has ended.
-const CannotWrite = "it changed its root folder, gave up rights, or may open no files"
+// CannotWrite says why a program may have left nothing in the folder of the run: because nobody can write to it, else for
+// reasons that cannot be seen from outside when the program has ended.
+func CannotWrite(noRoom error) string {
+	if noRoom != nil {
+		return noRoom.Error()
+	}
+	return "it changed its root folder, gave up rights, may open no files, or found no room"
+}
 
 // silence names the reason for which no process left figures, or those that are left when what can be seen from
 // outside does not apply.
@@ -37,7 +46,7 @@ func silence(run Run, result launch.Result) string {
 	if result.Signal != 0 {
 		return "a signal ended the program before its exit handlers"
 	}
-	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write none (" + CannotWrite + ")"
+	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write none (" + CannotWrite(run.NoRoom) + ")"
 }
 
 // idle says why a program that left figures allocated nothing.

@@ -12,6 +12,7 @@
 package runfolder
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -122,6 +123,22 @@ func (f *Folder) Environment(inherited []string) []string {
 // Without returns an environment without the variables of a folder.
 func Without(inherited []string) []string {
 	return slices.DeleteFunc(slices.Clone(inherited), func(one string) bool { return strings.HasPrefix(one, variablePrefix) })
+}
+
+// roomForMost is the size of a file that is larger than most profiles.
+const roomForMost = 1 << 20
+
+// NoRoom returns why a file cannot be written to the folder, such as a full file system; nil if one can.
+func (f *Folder) NoRoom() error {
+	file, err := os.CreateTemp(f.path, "room")
+	if err == nil {
+		_, err = file.Write(make([]byte, roomForMost))
+		err = cmp.Or(err, file.Close(), os.Remove(file.Name()))
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w; TMPDIR can name another folder", filepath.Dir(filepath.Dir(f.path)), text.WithoutPath(err))
 }
 
 // mostFiles bounds how many files of a run are looked at.

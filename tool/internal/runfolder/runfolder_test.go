@@ -48,6 +48,24 @@ func TestModes(t *testing.T) {
 	}
 }
 
+func TestNoRoom(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	folder, err := Make("tcm-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.NoRoom(); err != nil {
+		t.Error(err)
+	}
+	if names, err := folder.Names("", ""); err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	folder.Remove()
+	if err := folder.NoRoom(); err == nil || err.Error() != os.Getenv("TMPDIR")+": no such file or directory; TMPDIR can name another folder" {
+		t.Error(err)
+	}
+}
+
 func TestNamesAreNew(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	seen := map[string]bool{}

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -177,28 +176,6 @@ func thenWords(words []string) []string {
 	return then
 }
 
-// MakeAbsolute makes paths of files to write absolute, because programs change their working directory, and checks
-// that they can be files. Empty ones stay.
-func MakeAbsolute(paths ...*string) error {
-	for _, path := range paths {
-		if *path == "" {
-			continue
-		}
-		absolute, err := filepath.Abs(*path)
-		if err != nil {
-			return err
-		}
-		if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {
-			return fmt.Errorf("cannot write %s: there is no folder %s", *path, filepath.Dir(absolute))
-		}
-		if info, err := os.Stat(absolute); err == nil && info.IsDir() {
-			return fmt.Errorf("cannot write %s: it is a folder", *path)
-		}
-		*path = absolute
-	}
-	return nil
-}
-
 func followUp(options Options) ([]string, error) {
 	self, err := project.Program()
 	if err != nil {
@@ -239,6 +216,9 @@ func Collect(result io.Reader, folder *runfolder.Folder, run report.Run) (made r
 	allocator, err := report.ParseAllocator(io.LimitReader(file, mostFigures))
 	if err != nil {
 		return report.Report{}, false, err
+	}
+	if allocator.Processes == 0 {
+		run.NoRoom = folder.NoRoom()
 	}
 	return report.New(run, measured, allocator), measured.StartErrno == 0, nil
 }
