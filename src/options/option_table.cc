@@ -45,7 +45,8 @@ constexpr OptionRow kTable[] = {
     {"TCMALLOC_FRONT_END", WordType{&Options::front_end, kFrontEnds}, "",
      "Which caches serve the threads: each thread's own, or those of the CPUs that they run on, "
      "where the kernel allows it. auto begins with the first and takes the second once there are "
-     "many threads."},
+     "many threads. Programs whose children by clone share memory (CLONE_VM without CLONE_THREAD), "
+     "and allocate, need per_thread."},
     {"TCMALLOC_CPU_IDS", WordType{&Options::cpu_ids, kCpuIds}, "",
      "What tells the caches of CPUs apart: mm_cid, of which the kernel gives out no more than "
      "threads run at once, or cpu_id, the number of the CPU. auto is mm_cid. Where the kernel has "
