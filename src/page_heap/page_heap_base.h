@@ -377,6 +377,7 @@ void PageHeapBase<System, Spans>::EndDeparture(Span* span, bool released, Releas
   const size_t unit = KernelPageSize();
   const bool zeroed =
       IsAligned(span->first.address(), unit) && IsAligned(span->end().address(), unit);
+  span->details = released && cause == ReleaseCause::kGrowth ? span->length.pages() : 0;
   spans_.EndRelease(span, released, zeroed);
   PublishCommitted();
 }

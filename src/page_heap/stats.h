@@ -18,9 +18,10 @@ enum class ReleaseCause : uint8_t {
   kBackground,  // a thread that does the housekeeping found them due
   kSoftLimit,   // or memory pressure
   kHardLimit,
-  kAllocator,  // threads that allocate and free do so too: by time, by rate, to offset growth
+  kAllocator,  // threads that allocate and free do so too: by time and by rate
+  kGrowth,     // likewise, to offset growth of the classic heap
 };
-inline constexpr size_t kReleaseCauseCount = static_cast<size_t>(ReleaseCause::kAllocator) + 1;
+inline constexpr size_t kReleaseCauseCount = static_cast<size_t>(ReleaseCause::kGrowth) + 1;
 
 // Counts of events since the start.
 struct PageHeapEvents {

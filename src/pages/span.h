@@ -85,7 +85,7 @@ struct Span : ListNode {
   // kSmall: see FreeBits
   // kSampled: address of a SampledPage
   // kLarge: see SetSample
-  // kReturned: of its pages, how many were resident before
+  // kReturned: how many of its pages went back to offset growth
   uintptr_t details = 0;
   Relaxed<uint32_t> allocated = 0;  // kSmall; kSampled: units of a SampledPage
   uint32_t carved = 0;              // kSmall

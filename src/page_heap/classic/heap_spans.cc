@@ -93,8 +93,8 @@ Span* HeapSpans::Find(Span::State state, Length n, const Placement& placement) c
   return FindAligned(span, n, placement.alignment);
 }
 
-// Counts the pages that were resident before among the first n of a span, which become resident
-// now.
+// Counts those of the first n pages of a span, which become resident now, that went back to offset
+// growth.
 void HeapSpans::NoteTaken(Span* span, Length n) {
   if (span->state != Span::State::kReturned) return;
   const uintptr_t again = std::min(span->details, n.pages());
@@ -102,11 +102,11 @@ void HeapSpans::NoteTaken(Span* span, Length n) {
   retaken_ += Length(again);
 }
 
-// Gives each part of a returned span that was cut in two its share of the pages that were resident
-// before: the first ones, because most are taken first.
-void HeapSpans::ShareResident(Span* head, Span* tail, uintptr_t resident) {
-  head->details = std::min(resident, head->length.pages());
-  tail->details = resident - head->details;
+// Gives each part of a returned span that was cut in two its share of the pages that went back to
+// offset growth: the first ones, because most are taken first.
+void HeapSpans::ShareOffset(Span* head, Span* tail, uintptr_t pages) {
+  head->details = std::min(pages, head->length.pages());
+  tail->details = pages - head->details;
 }
 
 Span* HeapSpans::Take(Span* span, Length n, const Placement& placement) {
@@ -242,7 +242,7 @@ Span* HeapSpans::SplitTail(Span* span, Length n) {
   tail->state = span->state;
   tail->zeroed = span->zeroed;
   span->length = n;
-  if (span->state == Span::State::kReturned) ShareResident(span, tail, span->details);
+  if (span->state == Span::State::kReturned) ShareOffset(span, tail, span->details);
   map_.SetEnds(span);
   map_.SetEnds(tail);
   return tail;
@@ -257,7 +257,7 @@ Span* HeapSpans::SplitHead(Span* span, Length n) {
   head->zeroed = span->zeroed;
   span->first = head->end();
   span->length -= n;
-  ShareResident(head, span, span->details);
+  ShareOffset(head, span, span->details);
   map_.SetEnds(head);
   map_.Set(span->first, span);
   return head;
@@ -361,7 +361,6 @@ void HeapSpans::EndRelease(Span* span, bool released, bool zeroed) {
   ++releases_ended_;
   span->state = released ? Span::State::kReturned : Span::State::kFree;
   span->zeroed = released && zeroed;
-  span->details = released ? span->length.pages() : 0;
   MergeAndList(span);
 }
 

@@ -97,15 +97,16 @@ class HeapSpans {
   // It is kInTransit until EndRelease. Returns null if there is none.
   Span* BeginRelease(Length most);
   void BeginRelease(Span* free);
-  // `released` is true if the system took the span, `zeroed` if all of it reads as zero now.
+  // `released` is true if the system took the span, `zeroed` if all of it reads as zero now. Its
+  // `details` say already what they say of a returned span.
   void EndRelease(Span* span, bool released, bool zeroed);
 
   // Fills in everything except the counts of events.
   PageHeapStats stats() const;
   Length committed() const { return regions_.total() - returned_.total(); }
   Length free() const { return free_.total(); }
-  // The pages that went back to the system and became resident again, ever. An estimate: of a
-  // returned span of which some were resident before, these are taken first.
+  // The pages that went back to offset growth and became resident again, ever. An estimate: of a
+  // returned span of which some went back for that reason, these are taken first.
   Length retaken() const { return retaken_; }
   // Releases begun since the start.
   uint64_t releases_begun() const { return releases_begun_; }
@@ -161,7 +162,7 @@ class HeapSpans {
   Span* FindInZone(Span::State state, Length n, PageId near) const;
   void Retire(Span* record);
   TCMALLOC_ALWAYS_INLINE void NoteTaken(Span* span, Length n);
-  TCMALLOC_ALWAYS_INLINE static void ShareResident(Span* head, Span* tail, uintptr_t resident);
+  TCMALLOC_ALWAYS_INLINE static void ShareOffset(Span* head, Span* tail, uintptr_t pages);
   // Merges an unlisted kFree or kReturned span with its neighbours of the same state, and lists it.
   void MergeAndList(Span* span);
   // Adds a neighbour that is not in use to `span`.

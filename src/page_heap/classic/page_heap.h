@@ -92,6 +92,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
       TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
     if (growing_hugepage_.is_begun()) EndHugepage();
+    growth_offset_.NoteTime(now);
     const Length due = decay_.PagesDue(now, spans_.free());
     return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
@@ -248,9 +249,9 @@ void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
   const Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
   if (due == Length(0)) return;
-  if (!growth_offset_.MayPay(spans_.retaken(), MonotonicNanoseconds())) return;
-  growth_offset_.NoteReleased(
-      this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kAllocator));
+  growth_offset_.NoteTime(static_cast<uint64_t>(MonotonicNanoseconds()));
+  if (!growth_offset_.MayPay(spans_.retaken(), spans_.committed())) return;
+  growth_offset_.NoteReleased(this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kGrowth));
 }
 
 template <typename System>

@@ -19,8 +19,8 @@ namespace tcmalloc {
 //
 // A page that goes back may have to be faulted in again. A program whose requests keep missing the
 // free spans would pay for that for ever. All exchanges together therefore stay below a share of
-// what the heap holds, and there are none while those that proved needless took more than a share
-// of the time that has passed; beyond that the heap grows. Not thread safe.
+// what the heap holds, and there are none while too many pages had to be faulted in again; beyond
+// that the heap grows. Not thread safe.
 class GrowthOffset {
  public:
   static constexpr Length kLeast = Length::FromBytesCeil(size_t{256} << 10);
@@ -31,11 +31,13 @@ class GrowthOffset {
   static constexpr uintptr_t kFewestFree = 32;
   // One page may be exchanged for this many that the heap holds.
   static constexpr uintptr_t kExchangeShare = 2;
-  // The time that pages which went back for nothing may take: at the start that of kFirstNeedless,
-  // then a share of what passes. A page of the kernel takes about kFaultNanoseconds.
-  static constexpr Length kFirstNeedless = Length::FromBytesCeil(size_t{2} << 20);
-  static constexpr int64_t kTimeShare = 128;
-  static constexpr int64_t kFaultNanoseconds = 1000;
+  // Of pages that went back for nothing there may be a share of what the heap holds, as many as in
+  // kFewNeedless, and besides as many as a share of the time pays for that has passed. A page of
+  // the kernel takes about kFaultNanoseconds.
+  static constexpr uintptr_t kNeedlessShare = 16;
+  static constexpr Length kFewNeedless = Length::FromBytesCeil(size_t{2} << 20);
+  static constexpr uint64_t kTimeShare = 128;
+  static constexpr uint64_t kFaultNanoseconds = 1000;
   static constexpr size_t kFaultBytes = 4096;
 
   constexpr GrowthOffset() = default;
@@ -54,14 +56,18 @@ class GrowthOffset {
     return due;
   }
 
-  // Returns true if another exchange may pay at `now`, a time in nanoseconds. `retaken` pages went
-  // back for whatever reason and became resident again.
-  bool MayPay(Length retaken, int64_t now) {
+  // Moves on to `now`, in nanoseconds. The first call begins the time that counts.
+  void NoteTime(uint64_t now) {
     if (begin_ == 0) begin_ = now;
-    const int64_t faults = std::max<int64_t>(now - begin_, 0) / kTimeShare / kFaultNanoseconds;
-    const auto most =
-        kFirstNeedless + Length::FromBytesCeil(static_cast<size_t>(faults) * kFaultBytes);
-    return std::min(retaken, exchanged_) <= most;
+    latest_ = std::max(latest_, now);
+  }
+
+  // Returns true if another exchange may pay. Of the pages that exchanges gave back `retaken`
+  // became resident again.
+  bool MayPay(Length retaken, Length committed) const {
+    const uint64_t faults = (latest_ - begin_) / (kTimeShare * kFaultNanoseconds);
+    const Length paid = Length::FromBytesCeil(faults * kFaultBytes);
+    return retaken <= std::max(kFewNeedless, Length(committed.pages() / kNeedlessShare)) + paid;
   }
 
   void NoteReleased(Length n) { exchanged_ += n; }
@@ -69,7 +75,8 @@ class GrowthOffset {
  private:
   Length owed_;
   Length exchanged_;
-  int64_t begin_ = 0;  // when MayPay was called first
+  uint64_t begin_ = 0;
+  uint64_t latest_ = 0;
 };
 
 }  // namespace tcmalloc

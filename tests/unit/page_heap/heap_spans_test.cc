@@ -32,10 +32,13 @@ class HeapSpansTest : public ::testing::Test {
     return found != nullptr ? spans_.Take(found, Length(pages), kAnywhere) : nullptr;
   }
   Span* TakeNew(uintptr_t pages) { return Take(State::kReturned, pages); }
-  // Gives a span in use back to the system, with the free ones beside it.
-  void Return(Span* span) {
+  // Gives a span in use back to the system, with the free ones beside it, to offset growth.
+  void Return(Span* span) { Return(span, span->length); }
+  // Does so for another reason if none of the pages is one that `offset` growth.
+  void Return(Span* span, Length offset) {
     span = spans_.Free(span);
     spans_.BeginRelease(span);
+    span->details = offset.pages();
     spans_.EndRelease(span, /*released=*/true, /*zeroed=*/true);
   }
 
@@ -63,6 +66,13 @@ TEST_F(HeapSpansTest, WhatWentBackIsRetakenOnce) {
   spans_.Free(span);
   Take(State::kFree, 40);
   EXPECT_EQ(spans_.retaken(), Length(60)) << "it was resident";
+}
+
+TEST_F(HeapSpansTest, WhatWentBackForAnotherReasonIsNotRetaken) {
+  Return(TakeNew(60), Length(0));
+  Return(TakeNew(30));
+  TakeNew(100);
+  EXPECT_EQ(spans_.retaken(), Length(30));
 }
 
 TEST_F(HeapSpansTest, WhatWentBackIsTakenBeforeFreshMemoryBehindIt) {

@@ -110,7 +110,7 @@ class StoppedClock {
 TEST_F(PageHeapReleaseTest, NothingIsOffsetOnceWhatWentBackIsTakenAgain) {
   const StoppedClock clock;
   const uintptr_t n = GrowthOffset::kLeast.pages();
-  New(3 * GrowthOffset::kFirstNeedless.pages());
+  New(3 * GrowthOffset::kFewNeedless.pages());
   MakeFree({2 * n});
   heap_->ReleaseAtLeast(Length::Max());
   MakeFree({n});
@@ -124,8 +124,24 @@ TEST_F(PageHeapReleaseTest, NothingIsOffsetOnceWhatWentBackIsTakenAgain) {
     heap_->ReleaseAtLeast(Length(2 * n));
     heap_->Delete(New(n));
   }
-  EXPECT_GT(exchanged, GrowthOffset::kFirstNeedless);
-  EXPECT_LE(exchanged, GrowthOffset::kFirstNeedless + Length(n));
+  EXPECT_GT(exchanged, GrowthOffset::kFewNeedless);
+  EXPECT_LE(exchanged, GrowthOffset::kFewNeedless + Length(2 * n));
+}
+
+TEST_F(PageHeapReleaseTest, GrowthIsOffsetWhateverTheProgramGaveBackBefore) {
+  const StoppedClock clock;
+  const uintptr_t n = GrowthOffset::kLeast.pages();
+  const uintptr_t many = 3 * GrowthOffset::kFewNeedless.pages();
+  heap_->Delete(New(many));
+  heap_->ReleaseAtLeast(Length::Max());
+  New(many);
+  heap_->set_release_rate(ReleasePacer::kDefaultRate);
+  for (int i = 0; i < 2; ++i) {
+    MakeFree({n});
+    const Length before = heap_->stats().released();
+    New(2 * n);
+    EXPECT_EQ(heap_->stats().released(), before + Length(n));
+  }
 }
 
 TEST_F(PageHeapReleaseTest, NothingIsOffsetAtRateZero) {

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tcmalloc {
 namespace {
 
@@ -61,35 +64,36 @@ TEST(GrowthOffset, ExchangesAShareOfTheHeapAtMost) {
   EXPECT_GT(offset.PagesDue(GrowthOffset::kLeast, kFree, larger), kNothing);
 }
 
-constexpr int64_t kStart = 1'000'000'000;
-constexpr Length kTooMuch = GrowthOffset::kFirstNeedless + Length(1);
+constexpr Length kFew = GrowthOffset::kFewNeedless;
+constexpr uint64_t kStart = 1'000'000'000;
+// Pays for one page.
+constexpr uint64_t kTimeForPage =
+    std::max<uint64_t>(Length(1).bytes() / GrowthOffset::kFaultBytes, 1) *
+    GrowthOffset::kFaultNanoseconds * GrowthOffset::kTimeShare;
 
 TEST(GrowthOffset, PaysUntilWhatItGaveBackIsTakenAgain) {
-  GrowthOffset offset;
-  offset.NoteReleased(kCommitted);
-  EXPECT_TRUE(offset.MayPay(kNothing, kStart));
-  EXPECT_TRUE(offset.MayPay(GrowthOffset::kFirstNeedless, kStart));
-  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart));
+  const GrowthOffset offset;
+  EXPECT_TRUE(offset.MayPay(kNothing, kNothing));
+  EXPECT_TRUE(offset.MayPay(kFew, kNothing));
+  EXPECT_FALSE(offset.MayPay(kFew + Length(1), kNothing));
 }
 
-TEST(GrowthOffset, PagesThatOthersGaveBackAreNotItsCost) {
-  GrowthOffset offset;
-  EXPECT_TRUE(offset.MayPay(Length::Max(), kStart));
-  offset.NoteReleased(GrowthOffset::kFirstNeedless);
-  EXPECT_TRUE(offset.MayPay(Length::Max(), kStart));
-  offset.NoteReleased(Length(1));
-  EXPECT_FALSE(offset.MayPay(Length::Max(), kStart));
+TEST(GrowthOffset, PaysForAShareOfALargeHeap) {
+  const GrowthOffset offset;
+  const Length large(2 * kFew.pages() * GrowthOffset::kNeedlessShare);
+  EXPECT_TRUE(offset.MayPay(kFew + kFew, large));
+  EXPECT_FALSE(offset.MayPay(kFew + kFew + Length(1), large));
 }
 
 TEST(GrowthOffset, PaysAgainAfterAsMuchTime) {
   GrowthOffset offset;
-  offset.NoteReleased(kCommitted);
-  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart));
-  EXPECT_FALSE(offset.MayPay(kTooMuch, kStart / 2)) << "a clock that goes back";
-  const auto faults = static_cast<int64_t>(Length(1).bytes() / GrowthOffset::kFaultBytes);
-  const int64_t cost = faults * GrowthOffset::kFaultNanoseconds;
-  EXPECT_TRUE(offset.MayPay(kTooMuch, kStart + cost * GrowthOffset::kTimeShare));
-  EXPECT_FALSE(offset.MayPay(kTooMuch + Length(1), kStart + cost * GrowthOffset::kTimeShare));
+  offset.NoteTime(kStart);
+  EXPECT_FALSE(offset.MayPay(kFew + Length(1), kNothing)) << "what was before does not count";
+  offset.NoteTime(kStart + 3 * kTimeForPage);
+  EXPECT_TRUE(offset.MayPay(kFew + Length(3), kNothing));
+  EXPECT_FALSE(offset.MayPay(kFew + Length(4), kNothing));
+  offset.NoteTime(kStart / 2);
+  EXPECT_TRUE(offset.MayPay(kFew + Length(3), kNothing)) << "a clock that goes back";
 }
 
 }  // namespace
