@@ -309,7 +309,7 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint32_t kKeptOfUnused = 7;
   static constexpr uint32_t kGivenUpShare = 8;  // of the full chains of a class, at least
   // Objects over which a walk costs more than the slow path that it saves.
-  static constexpr uint32_t kLongBatch = 32;
+  static constexpr uint32_t kLongBatch = 60;
   // Bound a current list of more than two batches, which are short.
   static constexpr uint32_t kListObjects = 64;
   static constexpr uint32_t kListBytes = 1 << 20;

@@ -100,7 +100,7 @@ TEST_F(ThreadCacheBinsTest, TheyComeBackInOrder) {
 
 // To find the older half of such a list takes a walk.
 TEST_F(ThreadCacheBinsTest, AFullListOfShortBatchesIsSortedWhole) {
-  constexpr uint8_t kShort = SizeClassFor(4000);
+  constexpr uint8_t kShort = SizeClassFor(1100);
   const size_t batch = kSizeClasses[kShort].batch;
   sources_.source(kShort).span_bytes = kBytes;
   const Objects objects = AllocateScattered(kShort, 6 * kBytes);
@@ -113,10 +113,10 @@ TEST_F(ThreadCacheBinsTest, AFullListOfShortBatchesIsSortedWhole) {
 // A handler took an object and freed it at the full list. What was put away before lies in the
 // bins, in no chain whose count may be wrong.
 TEST_F(ThreadCacheBinsTest, ObjectsStayInBinsWhereAListIsCountedAgain) {
-  constexpr uint8_t kShort = SizeClassFor(2100);
+  constexpr uint8_t kShort = SizeClassFor(1100);
   sources_.source(kShort).span_bytes = kBytes;
   Scatter(kShort, 6 * kBytes);
-  Objects used = cache_.AllocateMany(kShort, kBytes / 3 / 2100);
+  Objects used = cache_.AllocateMany(kShort, kBytes / 3 / 1100);
   void* refused = nullptr;
   for (bool is_full = false; !is_full; used.pop_back()) {
     refused = used.back();
