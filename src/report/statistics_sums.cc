@@ -26,7 +26,8 @@ void AddReleased(const PageHeapStats& pages, Statistics* statistics) {
   statistics->released_in_background = bytes(ReleaseCause::kBackground);
   statistics->shed_by_page_heap = bytes(ReleaseCause::kSoftLimit);
   statistics->released_for_hard_limit = bytes(ReleaseCause::kHardLimit);
-  statistics->released_by_allocator = bytes(ReleaseCause::kAllocator) + bytes(ReleaseCause::kGrowth);
+  statistics->released_by_allocator =
+      bytes(ReleaseCause::kAllocator) + bytes(ReleaseCause::kGrowth);
 }
 
 }  // namespace
