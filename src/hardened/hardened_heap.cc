@@ -3,7 +3,6 @@
 #include "hardened/hardened_heap.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "allocator/allocate.h"
@@ -11,19 +10,16 @@
 #include "allocator/slow_path.h"
 #include "base/bits.h"
 #include "central/corruption.h"
-#include "central/sampled_page.h"
 #include "hardened/below_checks.h"
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap_inl.h"
 #include "hardened/mistakes.h"
-#include "hardened/span_return.h"
 #include "hook/hooks.h"
 #include "system/auxv.h"
 #include "system/clock.h"
 #include "system/own_operators.h"
 #include "system/random.h"
 #include "system/single_threaded.h"
-#include "thread/thread_parts.h"
 #include "thread/thread_state.h"
 
 namespace tcmalloc {

@@ -9,6 +9,7 @@
 
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
+#include "central/sampled_page.h"
 #include "hardened/below_checks.h"
 #include "hardened/guard_pages.h"
 #include "hardened/hardened_heap.h"

@@ -15,7 +15,8 @@
 namespace tcmalloc {
 
 // Returns nanoseconds since some moment before the process started; 0 if the clock cannot be read.
-// Costs a system call only if the kernel maps no function for it.
+// Costs a system call only if the kernel maps no function for it. A function of its own, because a
+// copy in each caller makes all of them, and their unwind tables, larger.
 TCMALLOC_NOINLINE inline int64_t MonotonicNanoseconds() {
   timespec now = {};
   if (system_calls.clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "cache/sample_pace.h"
-#include "system/system_calls.h"
+#include "fakes/set_clock.h"
 
 namespace tcmalloc {
 namespace {
+
+using testing::SetClock;
 
 TEST(SampleCountdownTest, LogarithmIsThatOfTheMathLibrary) {
   constexpr double kScale = 9007199254740992.0;  // 2^53
@@ -140,27 +142,6 @@ TEST(SampleCountdownTest, SamplesDrawnAnewBeginAfterWhatHasPassed) {
   const double expected = -std::expm1(-0.2) * kRounds;
   EXPECT_NEAR(samples, expected, 5 * std::sqrt(expected));
 }
-
-// A clock that tests set.
-class SetClock {
- public:
-  SetClock() {
-    now_ns = 1'000'000'000;
-    system_calls.clock_gettime = [](clockid_t, timespec* time) {
-      *time = {.tv_sec = now_ns / 1'000'000'000, .tv_nsec = now_ns % 1'000'000'000};
-      return 0;
-    };
-  }
-  ~SetClock() { system_calls.clock_gettime = saved_; }
-  SetClock(const SetClock&) = delete;
-  SetClock& operator=(const SetClock&) = delete;
-
-  static void Pass(int64_t ns) { now_ns += ns; }
-
- private:
-  static inline int64_t now_ns = 0;
-  decltype(system_calls.clock_gettime) saved_ = system_calls.clock_gettime;
-};
 
 // What a program sees that allocates blocks of one size, each of which takes it `block_ns`.
 struct Paced {

@@ -3,12 +3,11 @@
 // Giving memory back to the system.
 
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <vector>
 
+#include "fakes/set_clock.h"
 #include "page_heap/classic/page_heap.h"
-#include "system/system_calls.h"
 #include "test_heap.h"
 
 namespace tcmalloc::testing {
@@ -89,26 +88,9 @@ TEST_F(PageHeapReleaseTest, ABlockThatGrowsIntoNewMemoryIsOffsetAndOneThatCannot
   EXPECT_EQ(heap_->stats().released(), Length(n));
 }
 
-// Stops the clock that says how much time exchanges may take.
-class StoppedClock {
- public:
-  StoppedClock() {
-    system_calls.clock_gettime = [](clockid_t, timespec* time) {
-      *time = {.tv_sec = 1, .tv_nsec = 0};
-      return 0;
-    };
-  }
-  ~StoppedClock() { system_calls.clock_gettime = saved_; }
-  StoppedClock(const StoppedClock&) = delete;
-  StoppedClock& operator=(const StoppedClock&) = delete;
-
- private:
-  decltype(system_calls.clock_gettime) saved_ = system_calls.clock_gettime;
-};
-
 // A long block and a short one by turns: each is made of what went back for the other.
 TEST_F(PageHeapReleaseTest, NothingIsOffsetOnceWhatWentBackIsTakenAgain) {
-  const StoppedClock clock;
+  const SetClock clock;
   const uintptr_t n = GrowthOffset::kLeast.pages();
   New(3 * GrowthOffset::kFewNeedless.pages());
   MakeFree({2 * n});
@@ -129,7 +111,7 @@ TEST_F(PageHeapReleaseTest, NothingIsOffsetOnceWhatWentBackIsTakenAgain) {
 }
 
 TEST_F(PageHeapReleaseTest, GrowthIsOffsetWhateverTheProgramGaveBackBefore) {
-  const StoppedClock clock;
+  const SetClock clock;
   const uintptr_t n = GrowthOffset::kLeast.pages();
   const uintptr_t many = 3 * GrowthOffset::kFewNeedless.pages();
   heap_->Delete(New(many));
