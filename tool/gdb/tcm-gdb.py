@@ -824,9 +824,12 @@ class Statistics:
         if profiles is None:
             return
         stats = profiles["objects"]["stats_"]
-        self.in_use += int(stats["in_use_bytes"])
-        self.central_free += int(stats["span_bytes"]) - int(stats["in_use_bytes"])
-        self.small_bytes += int(stats["span_bytes"])
+        span_bytes = int(stats["span_bytes"])
+        # Kept memory counts as in use where it lies.
+        in_use = max(int(stats["in_use_bytes"]) - number(profiles["kept_bytes"]), 0)
+        self.in_use += in_use
+        self.central_free += span_bytes - in_use
+        self.small_bytes += span_bytes
 
     def add_pages(self, heap):
         pages = heap.value["page_heaps_"]["chosen_"]

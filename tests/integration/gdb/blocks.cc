@@ -19,6 +19,7 @@ __attribute__((weak)) int MallocExtension_GetNumericProperty(const char* propert
 // Read by check_gdb.py.
 constexpr int kBlocks = 24;
 void* live[kBlocks];
+void* small[10000];
 void* freed[kBlocks];
 void* large;
 void* freed_large;
@@ -56,6 +57,8 @@ void Allocate() {
     live[i] = std::malloc(size);
     freed[i] = std::malloc(size);
   }
+  // So many that some are samples in the check of twins.
+  for (void*& block : small) block = std::malloc(100);
   large = std::malloc(1 << 20);
   freed_large = std::malloc(3 << 20);
 }

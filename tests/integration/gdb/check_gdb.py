@@ -139,6 +139,8 @@ def check_mode(arguments, mode, library, settings, folder):
         elif mode == "samples":
             check.samples(said)
             check.sums(said)
+        elif mode == "twins":
+            check.sums(said)
         else:
             check.blocks(said)
             check.sums(said)
@@ -195,6 +197,8 @@ def main():
     modes = {f"{front_end}, {page_heap}": (arguments.library, {"TCMALLOC_FRONT_END": front_end, "TCMALLOC_PAGE_HEAP": page_heap})
              for front_end in ("per_thread", "per_cpu") for page_heap in ("classic", "huge")}
     modes["samples"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1"})
+    # Samples beside which the block of the cache waits.
+    modes["twins"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "65536"})
     modes["guarded"] = (arguments.library, {"TCMALLOC_SAMPLE_PARAMETER": "1", "TCMALLOC_GUARDED_SAMPLE_PARAMETER": "1"})
     modes["hardened"] = (arguments.library, {"TCMALLOC_MODE": "hardened"})
     modes["debug"] = (arguments.debug_library, {})
