@@ -148,10 +148,15 @@ void CacheBudget::CutShares(size_t most_victims) {
   }
 }
 
+bool CacheBudget::MayBeRobbed(const BudgetShare& share) {
+  const int64_t limit = share.limit();
+  return limit - kStep >= first_share_ && share.full_bytes <= limit + kMostBeyondShare;
+}
+
 bool CacheBudget::Steal(BudgetShare& share) {
   for (size_t i = 0; i < kMaxVictims; ++i) {
     BudgetShare* victim = NextVictim();
-    if (victim == &share || victim->limit() - kStep < first_share_) continue;
+    if (victim == &share || !MayBeRobbed(*victim)) continue;
     Cut(*victim, kStep);
     Add(share, kStep);
     return true;

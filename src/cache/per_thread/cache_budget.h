@@ -19,8 +19,9 @@ namespace tcmalloc {
 // through it, so relaxed accesses suffice.
 struct BudgetShare : ListNode {
   std::atomic<int64_t> bytes{0};
-  uint32_t pause = 0;      // requests of the owner that are refused; the owner's alone
-  int64_t long_bytes = 0;  // of long lists; likewise
+  Relaxed<int64_t> full_bytes = 0;  // of the cache's full chains, which change under its lock
+  uint32_t pause = 0;               // requests of the owner that are refused; the owner's alone
+  int64_t long_bytes = 0;           // of long lists; likewise
 
   int64_t limit() const { return bytes.load(std::memory_order_relaxed); }
 };
@@ -30,8 +31,9 @@ struct BudgetShare : ListNode {
 // therefore at most the total or, if that is more, the sum of one first share for each cache.
 //
 // A share starts small and grows each time its cache overflows: from the unclaimed bytes, or else
-// by taking from the shares of others in turn. Active threads thus end up with large caches and
-// idle ones with small caches. Thread safe.
+// by taking from the shares of others in turn, unless their caches have yet to come down to what
+// was left to them. Active threads thus end up with large caches and idle ones with small caches,
+// and all caches hold little more than the total, idle ones included. Thread safe.
 class CacheBudget {
  public:
   // The bytes of a share at the start, below which theft never brings it unless set otherwise; the
@@ -40,6 +42,9 @@ class CacheBudget {
   static constexpr int64_t kLeastShare = 4 << 10;
   static constexpr int64_t kStep = 64 << 10;
   static constexpr int64_t kManyBytesCut = 8 * kStep;
+  // The bytes that a cache may hold beyond its share before nothing more is taken from that. Others
+  // look for what it returns once so many were taken.
+  static constexpr int64_t kMostBeyondShare = kManyBytesCut;
 
   constexpr CacheBudget() = default;
 
@@ -99,7 +104,8 @@ class CacheBudget {
   static constexpr size_t kMaxVictims = 10;
 
   void Remove(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
-  BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_NOINLINE BudgetShare* NextVictim() TCMALLOC_REQUIRES(lock_);
+  bool MayBeRobbed(const BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   bool TryLockForTheft(BudgetShare& share) TCMALLOC_TRY_ACQUIRE(true, lock_);
   bool Claim(BudgetShare& share) TCMALLOC_REQUIRES(lock_);
   bool Steal(BudgetShare& share) TCMALLOC_REQUIRES(lock_);

@@ -72,7 +72,7 @@ struct ThreadCacheContext {
 //
 //     length of the current list == s.capacity - room[c]
 //     s.kept        == objects in s.full and s.bins
-//     cached_bytes_ == sum over c of s.kept * size of c
+//     share_.full_bytes == sum over c of s.kept * size of c
 //     list_bytes_   == sum over c of (s.capacity + objects in s.beside) * size of c, and other
 //                      bytes where the class drains
 //
@@ -288,7 +288,7 @@ class ThreadCache : private FastLists, public ListNode {
     return bytes;
   }
   // Returns the bytes of the full chains. May be called by other threads.
-  size_t full_bytes() const { return static_cast<size_t>(int64_t{cached_bytes_}); }
+  size_t full_bytes() const { return static_cast<size_t>(int64_t{share_.full_bytes}); }
   const EventClock& clock() const { return header.clock; }
   BudgetShare& share() { return share_; }
 
@@ -383,7 +383,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns the bytes that count for the share. May be called by other threads and is then an
   // estimate, as CountObjects is.
   __attribute__((no_sanitize("thread"))) int64_t HeldBytes() const {
-    return cached_bytes_ + list_bytes_;
+    return share_.full_bytes + list_bytes_;
   }
   // Returns true if chains and lists have room for this many bytes more.
   bool HasRoomFor(int64_t bytes) const { return HeldBytes() + bytes <= share_.limit(); }
@@ -412,7 +412,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns how many bytes the thread allocates from one collection to the next: enough that each
   // class which is in use had its turn.
   int64_t CollectionInterval() const {
-    return std::max({cached_bytes_ / 2, kMinCollectionInterval, turns_of_classes_, turns_in_use_});
+    return std::max(
+        {share_.full_bytes / 2, kMinCollectionInterval, turns_of_classes_, turns_in_use_});
   }
   TCMALLOC_ALWAYS_INLINE void NoteUsed(uint8_t c) {
     if (TCMALLOC_UNLIKELY((used_classes_[c / 64] >> (c % 64) & 1) == 0)) NoteFirstUse(c);
@@ -494,7 +495,7 @@ class ThreadCache : private FastLists, public ListNode {
   // as pages of any class.
   bool IsWorthMoreAsPages(uint8_t c, int64_t bytes) const {
     return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
-           cached_bytes_ - bytes >= kOtherClassesBytes;
+           share_.full_bytes - bytes >= kOtherClassesBytes;
   }
   void SendHome(uint8_t c, Chain chain);
   void ShortenList(uint8_t c);
@@ -527,7 +528,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Counts objects that come to full chains and bins, or leave them.
   void NoteKept(uint8_t c, int64_t objects) TCMALLOC_REQUIRES(chains_lock_) {
     states_[c].kept = static_cast<uint32_t>(states_[c].kept + objects);
-    cached_bytes_ = cached_bytes_ + objects * SizeOf(c);
+    share_.full_bytes = share_.full_bytes + objects * SizeOf(c);
   }
   void UpdateLowWater(uint8_t c) TCMALLOC_REQUIRES(chains_lock_) {
     states_[c].low_water = std::min<uint32_t>(states_[c].low_water, states_[c].kept);
@@ -567,7 +568,6 @@ class ThreadCache : private FastLists, public ListNode {
   int64_t turns_of_classes_ = 0;  // bytes of one turn of each of them
   int64_t turns_in_use_ = 0;      // bytes of one turn of each that was in use before a collection
   const Context* context_ = nullptr;
-  Relaxed<int64_t> cached_bytes_ = 0;
   int64_t list_bytes_ = 0;
   uint8_t next_given_up_ = 0;             // whose list is the next to make room for others
   Relaxed<uint32_t> chains_moved_ = 0;    // by the owner

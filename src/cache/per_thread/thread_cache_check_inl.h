@@ -133,7 +133,7 @@ void ThreadCache<Sources>::CheckInvariants() const {
     TCMALLOC_CHECK_EQ(int64_t{state.kept}, kept);
     bytes += kept * SizeOf(c);
   }
-  TCMALLOC_CHECK_EQ(cached_bytes_, bytes);
+  TCMALLOC_CHECK_EQ(share_.full_bytes, bytes);
   TCMALLOC_CHECK_EQ(list_bytes_, list_bytes);
   TCMALLOC_CHECK_EQ(share_.long_bytes, long_bytes);
 }

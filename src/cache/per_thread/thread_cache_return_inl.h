@@ -209,7 +209,7 @@ void ThreadCache<Sources>::Park() {
 template <SourceTable Sources>
 bool ThreadCache<Sources>::SetAside() {
   if (context_->budget->SetAside(share_, HeldBytes())) return true;
-  if (cached_bytes_ == 0) return false;
+  if (share_.full_bytes == 0) return false;
   ForEachUsedClass([this](uint8_t c) { ReturnOldest(c, states_[c].kept); });
   return context_->budget->SetAside(share_, list_bytes_);
 }

@@ -372,7 +372,8 @@ void ThreadCache<Sources>::ShortenList(uint8_t c) {
 template <SourceTable Sources>
 bool ThreadCache<Sources>::GoesHome(const ClassState& state, Scatter scatter) const {
   if (scatter == Scatter::kInRows) return false;
-  return state.outgrowth.active() || (scatter == Scatter::kNear && cached_bytes_ >= kNearKeptBytes);
+  return state.outgrowth.active() ||
+         (scatter == Scatter::kNear && share_.full_bytes >= kNearKeptBytes);
 }
 
 // Returns true if `count` more objects may be kept. Those of the list beyond a batch count as well.
@@ -387,8 +388,8 @@ TCMALLOC_ALWAYS_INLINE bool ThreadCache<Sources>::MayKeep(uint8_t c, uint32_t co
 // Returns the bytes that a class may keep in any order.
 template <SourceTable Sources>
 TCMALLOC_ALWAYS_INLINE int64_t ThreadCache<Sources>::MostInAnyOrder() const {
-  return TCMALLOC_LIKELY(cached_bytes_ < kNearKeptBytes) ? kScatterKeptBytes
-                                                         : kScatterKeptBesideMuch;
+  return TCMALLOC_LIKELY(share_.full_bytes < kNearKeptBytes) ? kScatterKeptBytes
+                                                             : kScatterKeptBesideMuch;
 }
 
 // Stores a chain or returns it. Beyond the bytes that a class keeps in any order, scattered chains

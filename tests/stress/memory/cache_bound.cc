@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // However many threads use blocks of however many sizes, their caches together hold no more than
-// was set: the total, or the least share of each thread where that is more. Idle threads count.
+// was set: the total, or the least share of each thread where that is more. Idle threads count, and
+// threads that take turns, however fast, hold little more.
 
 #include <gperftools/malloc_extension_c.h>
 
@@ -24,6 +25,8 @@ constexpr int kThreads = 50;
 constexpr int kThreadsInTurn = 6;
 // Objects that threads may hold beyond the total until others notice that they are idle.
 constexpr size_t kUnnoticed = size_t{2} << 20;
+// What a cache may hold beyond its share before others stop taking from that.
+constexpr size_t kBeyondShare = size_t{512} << 10;
 constexpr size_t kLeastShare = size_t{64} << 10;
 
 size_t Property(const char* name) {
@@ -67,22 +70,30 @@ void WorkUntilCachesHold(size_t most) {
   }
 }
 
-// Lets threads fill their caches one after the other, each of which idles from then on.
-void TakeTurns(size_t total) {
+// Lets threads fill their caches one after the other, each of which idles from then on, and checks
+// what all of them hold in each turn.
+template <typename Check>
+void TakeTurns(size_t total, Check check) {
   std::barrier all(kThreadsInTurn);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreadsInTurn; ++i) {
-    threads.emplace_back([&all, i, total] {
+    threads.emplace_back([&all, &check, i, total] {
       for (int turn = 0; turn < kThreadsInTurn; ++turn) {
         if (turn == i) {
           FillOwnCache(total);
-          WorkUntilCachesHold(total + kUnnoticed);
+          check();
         }
         all.arrive_and_wait();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+void CheckBytesInCaches(size_t most) {
+  const size_t held = BytesInCaches();
+  if (held > most) printf("%zu bytes in caches, at most %zu allowed\n", held, most);
+  PROGRAM_CHECK(held <= most);
 }
 
 // Returns the bytes in the caches when every thread has freed all that it had.
@@ -106,7 +117,9 @@ size_t BytesHeld() {
 }  // namespace
 
 int main() {
-  TakeTurns(Property("tcmalloc.max_total_thread_cache_bytes"));
+  const size_t whole = Property("tcmalloc.max_total_thread_cache_bytes");
+  TakeTurns(whole, [=] { CheckBytesInCaches(whole + kUnnoticed + kThreadsInTurn * kBeyondShare); });
+  TakeTurns(whole, [=] { WorkUntilCachesHold(whole + kUnnoticed); });
   // The first thread has a large share when the others come.
   UseManySizes(0);
   SetProperty("tcmalloc.min_per_thread_cache_bytes", kLeastShare);

@@ -99,6 +99,23 @@ TEST_F(CacheBudgetTest, TheftLeavesTheFirstShare) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(shares_[static_cast<size_t>(i)].limit(), kFirst);
 }
 
+// A thread that has fallen idle keeps what it holds, so that a thief would hold as much besides.
+TEST_F(CacheBudgetTest, TheftWaitsForACacheToComeDown) {
+  SetTotal(2, 40);
+  BudgetShare& idle = shares_[0];
+  BudgetShare& thief = shares_[1];
+  budget_.Join(idle);
+  budget_.Join(thief);
+  for (int step = 0; step < 40; ++step) ASSERT_TRUE(budget_.Grow(idle));
+  idle.full_bytes = idle.limit();
+  while (budget_.Grow(thief)) {
+  }
+  EXPECT_GT(idle.full_bytes, idle.limit() + CacheBudget::kMostBeyondShare);
+  EXPECT_LE(idle.full_bytes, idle.limit() + CacheBudget::kMostBeyondShare + kStep);
+  idle.full_bytes = idle.limit();
+  EXPECT_TRUE(budget_.Grow(thief));
+}
+
 TEST_F(CacheBudgetTest, MoreCachesThanTheTotalHasSharesFor) {
   SetTotal(1, 0);
   for (BudgetShare& share : shares_) budget_.Join(share);
