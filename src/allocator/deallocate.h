@@ -13,7 +13,7 @@
 
 namespace tcmalloc {
 
-// Frees any block, or null. Aborts on anything else, with one line that names the address. Reports
+// Frees any block, or null. Aborts on anything else, with a message that names the address. Reports
 // the block to the program's hooks.
 void DeallocateSlow(void* block);
 // Frees a block, which is not null, without reporting it, because the caller did.

@@ -9,6 +9,7 @@ process ends by abort with one message of the library or, in hardened mode, by t
 """
 
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -33,8 +34,11 @@ def read_outcomes(path):
 
 def run(program, library, name, size):
     environment = dict(os.environ, LD_PRELOAD=str(library))
-    result = subprocess.run([program, name, size], env=environment, capture_output=True,
-                            text=True, errors="replace", timeout=SECONDS, check=False)
+    try:
+        result = subprocess.run([program, name, size], env=environment, capture_output=True,
+                                text=True, errors="replace", timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"none after {SECONDS} s", ""
     return result.returncode, result.stderr
 
 
@@ -66,7 +70,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--library", required=True)
     parser.add_argument("--kind", choices=["default", "hardened", "debug"], required=True)
-    parser.add_argument("--survey", action="store_true", help="prints what happens instead")
+    parser.add_argument("--survey", action="store_true", help="prints what happens instead, and how many end; --library '' is libc")
     arguments = parser.parse_args()
     outcomes = read_outcomes(pathlib.Path(__file__).with_name("outcomes.txt"))
     listing = subprocess.run([arguments.program, "--list"], check=True, capture_output=True,
@@ -77,15 +81,20 @@ def main():
     failures += [f"{name} is not in outcomes.txt"
                  for name in sorted({name for name, _ in cases} - outcomes.keys())]
     cases = [case for case in cases if case[0] in outcomes]
+    endings = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda case: run(arguments.program, arguments.library, *case), cases)
         for (name, size), (status, errors) in zip(cases, results):
             if arguments.survey:
                 print(name, size, status, errors.split("\n")[0], sep="\t")
+                endings["abort" if status == -signal.SIGABRT else "fault" if status in FAULTS else "other"] += 1
                 continue
             wrong = complaint(arguments.kind, outcomes, name, size, status, errors)
             if wrong:
                 failures.append(f"{name} {size}: {wrong}")
+    if arguments.survey:
+        print(f"of {len(cases)}, ended by abort: {endings['abort']}, by a fault: {endings['fault']}")
+        return 0
     print("\n".join(failures) or f"{len(cases)} mistakes, as promised")
     return 1 if failures or not cases else 0
 
