@@ -32,12 +32,8 @@
 
 namespace tcmalloc {
 
-// Objects of more than kScatterMostSize bytes, and up to this many, are worth more as pages where a
-// cache holds those of many classes. The page heap works longer for a larger one, which has a span
-// for itself, than is gained.
-inline constexpr uint32_t kMostSizeAsPages = 64 << 10;
-// The bytes of full chains of other classes beyond which those of large objects count as many. A
-// program that swings in one class alone gains nothing from pages.
+// Objects of more than kScatterMostSize bytes are worth more as pages where full chains of other
+// classes hold this many bytes. A program that swings in one class alone gains nothing from pages.
 inline constexpr int64_t kOtherClassesBytes = 512 << 10;
 
 // A look at all caches for what they hold beyond their shares.
@@ -494,8 +490,7 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns true if more free objects of class `c`, of which full chains hold `bytes`, serve better
   // as pages of any class.
   bool IsWorthMoreAsPages(uint8_t c, int64_t bytes) const {
-    return SizeOf(c) > kScatterMostSize && SizeOf(c) <= kMostSizeAsPages &&
-           share_.full_bytes - bytes >= kOtherClassesBytes;
+    return SizeOf(c) > kScatterMostSize && share_.full_bytes - bytes >= kOtherClassesBytes;
   }
   void SendHome(uint8_t c, Chain chain);
   void ShortenList(uint8_t c);

@@ -235,7 +235,7 @@ TEST_F(ThreadCacheScatterTest, OfLargeObjectsOfManyClassesEachKeepsFew) {
   SwingOnce(k64, false, 2 * kOtherClassesBytes);
   size_t most = cache_->full_bytes();
   ASSERT_GE(most, size_t{kOtherClassesBytes});
-  for (size_t size : {size_t{4096}, size_t{16384}, size_t{kMostSizeAsPages}}) {
+  for (size_t size : {size_t{4096}, size_t{16384}, size_t{kMaxSmallSize}}) {
     const uint8_t c = SizeClassFor(size);
     SwingOnce(c, false, 4 * kBytes);
     most += kScatterKeptBytes + kSizeClasses[c].batch * size;
@@ -252,7 +252,7 @@ TEST_F(ThreadCacheScatterTest, OneClassOfLargeObjectsStays) {
 
 TEST_F(ThreadCacheScatterTest, ObjectsOfOtherSizesStayBesideManyClasses) {
   SwingOnce(k4K, false, 4 * kBytes);
-  for (size_t size : {size_t{64}, size_t{kScatterMostSize}, size_t{kMostSizeAsPages} * 2}) {
+  for (size_t size : {size_t{64}, size_t{kScatterMostSize}, size_t{kMaxSmallSize} * 2}) {
     const uint8_t c = SizeClassFor(size);
     SwingOnce(c, false, 2 * kBytes);
     EXPECT_EQ(past(c), 0u) << size;
