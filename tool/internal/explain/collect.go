@@ -17,7 +17,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"tcm/internal/bench"
@@ -197,7 +196,7 @@ func (c *Collector) neighbours(ctx context.Context, allocator bench.Allocator) (
 	}
 	variables := allocator.Environment()
 	variables["NEIGHBOURS_FILE"] = counts.Name()
-	variables["LD_PRELOAD"] = launch.Preload(append([]string{path}, allocator.Libraries...))
+	variables["LD_PRELOAD"] = strings.Join(append([]string{path}, allocator.Libraries...), ":")
 	if err := c.run(ctx, allocator.Name+": neighbours", c.words(), variables); err != nil {
 		return Neighbours{}, err
 	}
@@ -208,7 +207,7 @@ func (c *Collector) neighbours(ctx context.Context, allocator bench.Allocator) (
 	return ParseNeighbours(lines)
 }
 
-// run runs a command in a process group of its own, so that it ends with all its children.
+// run runs a command, which ends with all its children.
 func (c *Collector) run(ctx context.Context, what string, words []string, variables map[string]string) error {
 	c.Progress(what)
 	ctx, cancel := context.WithTimeout(ctx, simulatorLimit)
@@ -228,10 +227,7 @@ func (c *Collector) run(ctx context.Context, what string, words []string, variab
 	}
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	command.WaitDelay = time.Second
-	err := command.Run()
+	err := launch.RunGroup(command)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, ctx.Err())

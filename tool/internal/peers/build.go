@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tcm/internal/launch"
 )
 
 // Status is what became of a peer.
@@ -483,7 +485,7 @@ func run(ctx context.Context, log io.Writer, directory string, variables []strin
 	return runTo(ctx, log, log, directory, variables, name, words...)
 }
 
-// runTo is run with standard output elsewhere. The error quotes the end of what the step said.
+// runTo is run with standard output elsewhere. A step that is called off ends with all that it has started. The error quotes the end of what the step said.
 func runTo(ctx context.Context, output, log io.Writer, directory string, variables []string, name string, words ...string) error {
 	var said tail
 	command := exec.CommandContext(ctx, name, words...)
@@ -492,7 +494,7 @@ func runTo(ctx context.Context, output, log io.Writer, directory string, variabl
 	command.Stdout = output
 	command.Stderr = io.MultiWriter(log, &said)
 	fmt.Fprintf(log, "%s\n", strings.Join(command.Args, " "))
-	if err := command.Run(); err != nil {
+	if err := launch.RunGroup(command); err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, said.lastLines())
 	}
 	return nil

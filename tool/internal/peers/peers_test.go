@@ -3,6 +3,9 @@
 package peers
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -141,6 +144,34 @@ func TestTail(t *testing.T) {
 	}
 	if len(said.data) > 2*tailSize {
 		t.Errorf("keeps %d bytes", len(said.data))
+	}
+}
+
+func TestStepThatIsCalledOffEndsItsChildren(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		ended <- runTo(ctx, writer, io.Discard, "", nil, "sh", "-c", "sleep 100 & echo; wait")
+	}()
+	const limit = 30 * time.Second
+	if err := reader.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a step that was called off is done")
+	}
+	writer.Close()
+	if count, err := reader.Read(make([]byte, 1)); count != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a child lives on: %d, %v", count, err)
 	}
 }
 
