@@ -182,6 +182,7 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return nil, err
 	}
 	warnOfMissing(command.ErrOrStderr(), flags, allocators)
+	warnOfEnvironment(command.ErrOrStderr())
 	absent, err := plan.CheckPrograms()
 	if err != nil {
 		return nil, err
@@ -231,6 +232,16 @@ func warnOfMissing(output io.Writer, flags *benchFlags, allocators []bench.Alloc
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(output, "without %s: not built; tcm peers builds them\n", strings.Join(missing, ", "))
+	}
+}
+
+// warnOfEnvironment says what the environment does to the runs, and what not.
+func warnOfEnvironment(output io.Writer) {
+	if preloaded := os.Getenv("LD_PRELOAD"); preloaded != "" {
+		fmt.Fprintf(output, "LD_PRELOAD=%s is left out, so that each allocator runs alone\n", preloaded)
+	}
+	if variables := bench.AllocatorVariables(os.Environ()); len(variables) > 0 {
+		fmt.Fprintf(output, "every program runs with %s of the environment\n", strings.Join(variables, " "))
 	}
 }
 

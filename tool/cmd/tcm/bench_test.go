@@ -43,6 +43,18 @@ func TestBenchOfAProgram(t *testing.T) {
 	}
 }
 
+func TestBenchSaysWhatTheEnvironmentDoes(t *testing.T) {
+	tcm := install(t)
+	t.Setenv("LD_PRELOAD", "libm.so.6")
+	t.Setenv("MALLOC_ARENA_MAX", "2")
+	got := tcm.run(t, "bench", "--allocators", "ours", "--runs", "1", "--out", t.TempDir(), "--",
+		"sh", "-c", `case $LD_PRELOAD in *libm*) exit 3; esac`)
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "LD_PRELOAD=libm.so.6 is left out") ||
+		!strings.Contains(got.output, "every program ran with MALLOC_ARENA_MAX=2\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestBenchWithoutAProgram(t *testing.T) {
 	tcm := install(t)
 	for _, words := range [][]string{{"--"}, {"--runs", "1", "--"}, {"--list", "--"}} {

@@ -148,3 +148,18 @@ func AddFiles(allocators []Allocator, selectors []string) ([]Allocator, error) {
 	}
 	return allocators, nil
 }
+
+// allocatorPrefixes begin the names of variables that allocators obey.
+var allocatorPrefixes = []string{"GLIBC_TUNABLES", "MALLOC_", "TCMALLOC_", "MIMALLOC_", "_RJEM_MALLOC_", "TBB_MALLOC_"}
+
+// AllocatorVariables returns the variables of an environment that allocators obey, in the order of the alphabet.
+func AllocatorVariables(environment []string) []string {
+	found := []string{}
+	for _, one := range environment {
+		if slices.ContainsFunc(allocatorPrefixes, func(prefix string) bool { return strings.HasPrefix(one, prefix) }) {
+			found = append(found, one)
+		}
+	}
+	slices.Sort(found)
+	return found
+}

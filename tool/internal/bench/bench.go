@@ -79,6 +79,7 @@ func (p *Plan) Run(ctx context.Context, quiet Quiet) (*Results, error) {
 		Machine:    ThisMachine(),
 		QuietFirst: quiet,
 		Settings:   p.Settings,
+		Variables:  AllocatorVariables(os.Environ()),
 		Allocators: p.Allocators,
 	}
 	begin := time.Now()
@@ -212,15 +213,13 @@ func (p *Plan) timeout(workload Workload) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Environment returns the variables that put a program under the allocator.
+// Environment returns the variables that put a program under the allocator alone, whatever tcm's own environment preloads.
 func (a Allocator) Environment() map[string]string {
 	variables := map[string]string{}
 	for name, value := range a.Variables {
 		variables[name] = value
 	}
-	if len(a.Libraries) > 0 {
-		variables["LD_PRELOAD"] = launch.Preload(a.Libraries)
-	}
+	variables["LD_PRELOAD"] = strings.Join(a.Libraries, ":")
 	return variables
 }
 

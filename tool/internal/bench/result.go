@@ -106,12 +106,14 @@ type Settings struct {
 
 // Results is everything a benchmark found.
 type Results struct {
-	Started    time.Time   `json:"started"`
-	Seconds    float64     `json:"seconds"`
-	Complete   bool        `json:"complete"`
-	Machine    Machine     `json:"machine"`
-	QuietFirst Quiet       `json:"quiet_before"`
-	Settings   Settings    `json:"settings"`
+	Started    time.Time `json:"started"`
+	Seconds    float64   `json:"seconds"`
+	Complete   bool      `json:"complete"`
+	Machine    Machine   `json:"machine"`
+	QuietFirst Quiet     `json:"quiet_before"`
+	Settings   Settings  `json:"settings"`
+	// Variables of tcm's environment that allocators obey, with their values. Every run had them.
+	Variables  []string    `json:"variables,omitempty"`
 	Allocators []Allocator `json:"allocators"`
 	Summaries  []Summary   `json:"summary"`
 	// Sets has the same for each set of workloads by itself.

@@ -52,6 +52,9 @@ func (r *Results) writeConditions(output io.Writer) {
 	noisy, samples := r.countNoisy()
 	fmt.Fprintf(output, "medians of %d interleaved runs, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
 		r.Settings.Runs, counted(len(r.Workloads), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+	if len(r.Variables) > 0 {
+		fmt.Fprintf(output, "every program ran with %s\n", strings.Join(r.Variables, " "))
+	}
 	if !r.Complete {
 		fmt.Fprintln(output, "INCOMPLETE: interrupted before the last workload")
 	}
