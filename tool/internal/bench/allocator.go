@@ -29,6 +29,9 @@ const (
 	OursDebug    = "ours-debug"
 )
 
+// isOurs returns true for this project's allocator in any form, which is no peer.
+func isOurs(name string) bool { return name == Ours || strings.HasPrefix(name, Ours+"-") }
+
 // Allocator is one that workloads can run under.
 type Allocator struct {
 	Name    string `json:"name"`

@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"math"
 	"slices"
 	"time"
 )
@@ -215,34 +214,38 @@ func (w *WorkloadResult) evaluate(baseline string) {
 	}
 }
 
-// best returns the best figure of each kind among all allocators but ours.
+// best returns the best figure of each kind among all allocators but ours; nil if there are none.
 func (w *WorkloadResult) best() *Figures {
 	var best *Figures
 	w.BestTime, w.BestMemory = "", ""
 	for _, cell := range w.Cells {
 		figures := cell.Median
-		if cell.Allocator == Ours || figures == nil {
+		if isOurs(cell.Allocator) || figures == nil {
 			continue
 		}
 		if best == nil {
-			first := *figures
-			best = &first
-			w.BestTime, w.BestMemory = cell.Allocator, cell.Allocator
-			continue
+			best = &Figures{}
 		}
-		if figures.Seconds < best.Seconds {
+		if takeLess(&best.Seconds, figures.Seconds) {
 			w.BestTime = cell.Allocator
 		}
-		if figures.PeakResident < best.PeakResident {
+		if takeLess(&best.PeakResident, figures.PeakResident) {
 			w.BestMemory = cell.Allocator
 		}
-		best.Seconds = math.Min(best.Seconds, figures.Seconds)
-		best.CPUSeconds = math.Min(best.CPUSeconds, figures.CPUSeconds)
-		best.PeakResident = math.Min(best.PeakResident, figures.PeakResident)
-		best.AverageResident = math.Min(best.AverageResident, figures.AverageResident)
-		best.Faults = math.Min(best.Faults, figures.Faults)
+		takeLess(&best.CPUSeconds, figures.CPUSeconds)
+		takeLess(&best.AverageResident, figures.AverageResident)
+		takeLess(&best.Faults, figures.Faults)
 	}
 	return best
+}
+
+// takeLess replaces a figure by a better one, and returns whether it did. 0 stands for none.
+func takeLess(best *float64, figure float64) bool {
+	if figure <= 0 || (*best > 0 && *best <= figure) {
+		return false
+	}
+	*best = figure
+	return true
 }
 
 func (c *Cell) evaluate() {

@@ -5,6 +5,7 @@ package bench
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -86,6 +87,47 @@ func TestEvaluate(t *testing.T) {
 	if !near(summary.AverageMemory*summary.AverageMemory*summary.AverageMemory, 8) || summary.AverageWorkloads != 3 {
 		t.Errorf("average memory %v over %d", summary.AverageMemory, summary.AverageWorkloads)
 	}
+}
+
+func TestBestIsAPeer(t *testing.T) {
+	results := someResults()
+	results.Workloads = results.Workloads[:1]
+	results.Allocators = append(results.Allocators, Allocator{Name: OursPerCPU})
+	cells := &results.Workloads[0].Cells
+	*cells = append(*cells, Cell{Allocator: OursPerCPU, Samples: samples(0.5, 10)})
+	// A peer that was too fast for an average, and took no CPU time that the kernel saw.
+	for i := range (*cells)[0].Samples {
+		sample := &(*cells)[0].Samples[i]
+		sample.AverageResident, sample.CPUSeconds, sample.Faults = 0, 0, 0
+	}
+	results.Evaluate()
+	ours := results.Workloads[0].Cell(Ours)
+	if best := results.Workloads[0]; best.BestTime != "peer" || best.BestMemory != "peer" {
+		t.Errorf("best: %q, %q", best.BestTime, best.BestMemory)
+	}
+	if want := (Ratios{Time: 0.5, CPU: 0.5, Memory: 4, AverageMemory: 4, Faults: 1}); *ours.ToBest != want {
+		t.Errorf("%+v, want %+v", *ours.ToBest, want)
+	}
+	if table := allTables(t, results); !strings.Contains(table, "ours/best") {
+		t.Error(table)
+	}
+	// Without peers there is nothing to relate to but the baseline.
+	*cells = []Cell{*ours, (*cells)[3]}
+	results.Allocators = []Allocator{{Name: Ours}, {Name: OursPerCPU}}
+	results.Settings.Baseline = OursPerCPU
+	results.Evaluate()
+	if table := allTables(t, results); strings.Contains(table, "ours/best") || !strings.Contains(table, "2.00") {
+		t.Error(table)
+	}
+}
+
+func allTables(t *testing.T, results *Results) string {
+	t.Helper()
+	var table bytes.Buffer
+	if err := errors.Join(results.WriteTable(&table), results.WriteDetails(&table), results.WriteMarkdown(&table)); err != nil {
+		t.Error(err)
+	}
+	return table.String()
 }
 
 func TestFailuresAreShown(t *testing.T) {

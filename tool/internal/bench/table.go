@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -126,7 +127,7 @@ func bytesOrDash(bytes float64) string {
 }
 
 // writeMatrix writes one line for each workload: the baseline's figure, every allocator's ratio
-// to it, and ours to the best peer.
+// to it, and ours to the best peer, if there is any.
 func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) float64,
 	absolute func(*Figures) string, included func(*WorkloadResult) bool) {
 	fmt.Fprintf(output, "\n%s (* noisy)\n", title)
@@ -135,7 +136,11 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 	for _, allocator := range r.others() {
 		fmt.Fprintf(table, "%s\t", allocator)
 	}
-	fmt.Fprintf(table, "%s/best\t\n", Ours)
+	hasPeers := slices.ContainsFunc(r.Allocators, func(allocator Allocator) bool { return !isOurs(allocator.Name) })
+	if hasPeers {
+		fmt.Fprintf(table, "%s/best\t", Ours)
+	}
+	fmt.Fprintln(table)
 	for i := range r.Workloads {
 		workload := &r.Workloads[i]
 		if !included(workload) {
@@ -145,7 +150,10 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 		for _, allocator := range r.others() {
 			fmt.Fprintf(table, "%s\t", entry(workload.Cell(allocator), of))
 		}
-		fmt.Fprintf(table, "%s\t\n", toBest(workload.Cell(Ours), of))
+		if hasPeers {
+			fmt.Fprintf(table, "%s\t", toBest(workload.Cell(Ours), of))
+		}
+		fmt.Fprintln(table)
 	}
 	table.Flush()
 }
