@@ -46,6 +46,11 @@ type Allocator struct {
 	Missing string `json:"missing,omitempty"`
 }
 
+// identity tells the allocator from others that may have its name.
+func (a Allocator) identity() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %v %v", a.Version, a.Libraries, a.Variables))
+}
+
 // SelectAllocators returns the allocators that any selector, a name or a pattern, fits, in the
 // order of the list. Without selectors these are all that can be used and that need
 // not be asked for. A selector that fits only

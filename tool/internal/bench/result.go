@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -118,6 +119,9 @@ type Results struct {
 	// Sets has the same for each set of workloads by itself.
 	Sets      []SetSummaries   `json:"sets"`
 	Workloads []WorkloadResult `json:"workloads"`
+	// Differences tell in what the benchmarks that were joined differ from the first, of which Machine, Settings and
+	// Allocators are.
+	Differences []string `json:"differences,omitempty"`
 }
 
 // LoadResults reads the samples of one or more benchmarks and joins them: the later ones add
@@ -132,14 +136,22 @@ func LoadResults(files []string) (*Results, error) {
 		if joined == nil {
 			joined = results
 		} else {
-			joined.join(results)
+			joined.join(results, file)
 		}
 	}
 	joined.Evaluate()
 	return joined, nil
 }
 
-func (r *Results) join(other *Results) {
+func (r *Results) join(other *Results, file string) {
+	for _, one := range append(r.differencesTo(other), other.Differences...) {
+		if one = file + ": " + one; !slices.Contains(r.Differences, one) {
+			r.Differences = append(r.Differences, one)
+		}
+	}
+	if other.QuietFirst.Worst() > r.QuietFirst.Worst() {
+		r.QuietFirst = other.QuietFirst
+	}
 	r.Seconds += other.Seconds
 	r.Complete = r.Complete && other.Complete
 	known := map[string]bool{}
@@ -163,6 +175,29 @@ func (r *Results) join(other *Results) {
 			r.Workloads = append(r.Workloads, added)
 		}
 	}
+}
+
+// differencesTo tells what makes the figures of another benchmark incomparable.
+func (r *Results) differencesTo(other *Results) []string {
+	var found []string
+	compare := func(what string, mine, theirs any) {
+		if a, b := fmt.Sprint(mine), fmt.Sprint(theirs); a != b {
+			found = append(found, fmt.Sprintf("%s %s instead of %s", what, b, a))
+		}
+	}
+	compare("machine", r.Machine, other.Machine)
+	compare("runs", r.Settings.Runs, other.Settings.Runs)
+	compare("repeats", r.Settings.Repeats, other.Settings.Repeats)
+	compare("timeout in seconds", r.Settings.TimeoutSeconds, other.Settings.TimeoutSeconds)
+	compare("baseline", r.Settings.Baseline, other.Settings.Baseline)
+	compare("noise limit", r.Settings.NoiseLimit, other.Settings.NoiseLimit)
+	compare("variables", r.Variables, other.Variables)
+	for _, theirs := range other.Allocators {
+		if mine := slices.IndexFunc(r.Allocators, func(one Allocator) bool { return one.Name == theirs.Name }); mine >= 0 {
+			compare(theirs.Name, r.Allocators[mine].identity(), theirs.identity())
+		}
+	}
+	return found
 }
 
 // Evaluate computes medians, ratios and means from the samples.

@@ -147,18 +147,51 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
+func writeSamplesOf(t *testing.T, path string, results *Results) string {
+	t.Helper()
+	var data bytes.Buffer
+	if err := results.WriteSamples(&data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestJoiningTellsDifferences(t *testing.T) {
+	t.Chdir(t.TempDir())
+	first, second := someResults(), someResults()
+	second.Machine.CPUs = 64
+	second.QuietFirst.Others = 5
+	second.Settings.NoiseLimit, second.Settings.Baseline = 0.5, Ours
+	second.Allocators[2].Version = "7"
+	second.Variables = []string{"TCMALLOC_MODE=debug"}
+	joined, err := LoadResults([]string{writeSamplesOf(t, "1", first), writeSamplesOf(t, "2", second), writeSamplesOf(t, "3", first)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What was joined does not lose them when it is joined again.
+	joined, err = LoadResults([]string{writeSamplesOf(t, "4", joined), "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := allTables(t, joined)
+	for _, want := range []string{"2: machine , 64 CPUs", "2: noise limit 0.5 instead of 0.1", "2: baseline ours instead of glibc",
+		"2: peer 7 [] map[] instead of [] map[]", "2: variables [TCMALLOC_MODE=debug] instead of []"} {
+		if strings.Count(table, "JOINED FROM OTHER CONDITIONS: "+want) != 1 || strings.Count(table, "Joined from other conditions: "+want) != 1 {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if len(joined.Differences) != 5 || joined.QuietFirst.Others != 5 {
+		t.Errorf("%q, %+v", joined.Differences, joined.QuietFirst)
+	}
+}
+
 func TestResultsSurviveTheirFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, results *Results) string {
-		var data bytes.Buffer
-		if err := results.WriteSamples(&data); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return writeSamplesOf(t, filepath.Join(folder, name), results)
 	}
 	first, second := someResults(), someResults()
 	first.Workloads = first.Workloads[:3]
@@ -170,7 +203,7 @@ func TestResultsSurviveTheirFile(t *testing.T) {
 	if !reflect.DeepEqual(joined.Workloads, someResults().Workloads) {
 		t.Errorf("%+v\nbecame %+v", someResults().Workloads, joined.Workloads)
 	}
-	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] {
+	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] || len(joined.Differences) != 0 {
 		t.Errorf("%d workloads, %+v", len(joined.Workloads), joined.Summaries)
 	}
 }

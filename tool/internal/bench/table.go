@@ -42,8 +42,7 @@ func (r *Results) WriteTable(output io.Writer) error {
 }
 
 func (r *Results) writeConditions(output io.Writer) {
-	fmt.Fprintf(output, "%s, %d CPUs, %s of memory, Linux %s, transparent huge pages: %s\n", r.Machine.Processor,
-		r.Machine.CPUs, text.Bytes(r.Machine.MemoryBytes), r.Machine.Kernel, r.Machine.HugePages)
+	fmt.Fprintln(output, r.Machine)
 	state := "quiet"
 	if !r.QuietFirst.IsQuiet {
 		state = "NOT QUIET"
@@ -55,6 +54,9 @@ func (r *Results) writeConditions(output io.Writer) {
 		r.Settings.Runs, counted(len(r.Workloads), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
 	if len(r.Variables) > 0 {
 		fmt.Fprintf(output, "every program ran with %s\n", strings.Join(r.Variables, " "))
+	}
+	for _, difference := range r.Differences {
+		fmt.Fprintf(output, "JOINED FROM OTHER CONDITIONS: %s\n", difference)
 	}
 	if !r.Complete {
 		fmt.Fprintln(output, "INCOMPLETE: interrupted before the last workload")
