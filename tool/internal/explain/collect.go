@@ -88,7 +88,7 @@ type Collector struct {
 // Collect fills in all of a side that does not come from runs of the benchmark. Sides are collected
 // at the same time, because nothing that is counted depends on the time.
 func (c *Collector) Collect(ctx context.Context, sides map[*Side]bench.Allocator) error {
-	var tasks []func() error
+	var tasks []func(context.Context) error
 	for side, allocator := range sides {
 		paths, err := realPaths(allocator.Libraries)
 		if err != nil {
@@ -97,12 +97,18 @@ func (c *Collector) Collect(ctx context.Context, sides map[*Side]bench.Allocator
 		side.Libraries = paths
 		side.Allocator = allocator.Name
 		tasks = append(tasks,
-			func() (err error) { side.Caches, err = c.simulate(ctx, allocator, caches, "caches"); return err },
-			func() (err error) { side.TLBs, err = c.simulate(ctx, allocator, tlbs, "TLBs"); return err },
-			func() (err error) { side.Neighbours, err = c.neighbours(ctx, allocator); return err },
-			func() (err error) { side.Calls, err = c.systemCalls(ctx, allocator); return err })
+			func(ctx context.Context) (err error) {
+				side.Caches, err = c.simulate(ctx, allocator, caches, "caches")
+				return err
+			},
+			func(ctx context.Context) (err error) {
+				side.TLBs, err = c.simulate(ctx, allocator, tlbs, "TLBs")
+				return err
+			},
+			func(ctx context.Context) (err error) { side.Neighbours, err = c.neighbours(ctx, allocator); return err },
+			func(ctx context.Context) (err error) { side.Calls, err = c.systemCalls(ctx, allocator); return err })
 	}
-	return inParallel(tasks, runtime.NumCPU())
+	return inParallel(ctx, tasks, runtime.NumCPU())
 }
 
 func realPaths(libraries []string) ([]string, error) {
@@ -120,21 +126,28 @@ func realPaths(libraries []string) ([]string, error) {
 	return paths, nil
 }
 
-func inParallel(tasks []func() error, most int) error {
+// inParallel runs tasks, so many at a time. The first one that fails calls off the others, and its error is returned.
+func inParallel(ctx context.Context, tasks []func(context.Context) error, most int) error {
+	ctx, callOff := context.WithCancelCause(ctx)
+	defer callOff(nil)
 	var group sync.WaitGroup
 	room := make(chan struct{}, most)
-	failures := make([]error, len(tasks))
-	for i, task := range tasks {
+	for _, task := range tasks {
 		group.Add(1)
 		go func() {
 			defer group.Done()
 			room <- struct{}{}
 			defer func() { <-room }()
-			failures[i] = task()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := task(ctx); err != nil {
+				callOff(err)
+			}
 		}()
 	}
 	group.Wait()
-	return errors.Join(failures...)
+	return context.Cause(ctx)
 }
 
 func (c *Collector) words() []string { return append(c.Build.Words(c.Workload), c.Short...) }
