@@ -56,6 +56,9 @@ func newLeaks() *cobra.Command {
 			if len(words) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
+			if err := checkTop(flags.top); err != nil {
+				return err
+			}
 			made, err := loadAll(command, words)
 			if err != nil {
 				return err

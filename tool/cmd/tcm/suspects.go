@@ -137,6 +137,14 @@ func suspectsOf(sites map[string]*site) []suspect {
 // leastGrowth is the number of standard deviations beyond which a call site has become larger, not by chance.
 const leastGrowth = 3
 
+// deviationsOf returns by how many standard deviations a number has grown. Profiles of others may have bytes without blocks.
+func deviationsOf(then, now int64) float64 {
+	if then+now <= 0 {
+		return 0
+	}
+	return float64(now-then) / math.Sqrt(float64(now+then))
+}
+
 // grownSince finds the call sites that have become larger since another profile: those that the later one suspects
 // and, if it knows no ages, those that cannot have grown by chance.
 func grownSince(before, after map[string]*site, minutes float64, ages bool) []suspect {
@@ -156,7 +164,7 @@ func grownSince(before, after map[string]*site, minutes float64, ages bool) []su
 			found.BytesPerMinute = float64(growth) / minutes
 		}
 		if !ages {
-			deviations := float64(now.blocks-then.blocks) / math.Sqrt(float64(now.blocks+then.blocks))
+			deviations := deviationsOf(then.blocks, now.blocks)
 			if deviations < leastGrowth {
 				continue
 			}
