@@ -220,7 +220,7 @@ func (f *leakFlags) showSuspects(command *cobra.Command, made []*profile.Profile
 
 func (r *suspectReport) write(to io.Writer, top int) error {
 	var page strings.Builder
-	fmt.Fprintf(&page, "%s: %s of %s", r.File, counted(int64(len(r.Suspects)), "suspect"), counted(int64(r.Sites), "call site"))
+	fmt.Fprintf(&page, "%s: %s of %s", r.File, text.Counted(int64(len(r.Suspects)), "suspect"), text.Counted(int64(r.Sites), "call site"))
 	if r.Before != "" {
 		fmt.Fprintf(&page, ", compared with %s", r.Before)
 	}
@@ -235,7 +235,7 @@ func (r *suspectReport) write(to io.Writer, top int) error {
 }
 
 func (s suspect) title() string {
-	made := fmt.Sprintf("%s in %s", text.Bytes(s.Bytes), counted(s.Blocks, "block"))
+	made := fmt.Sprintf("%s in %s", text.Bytes(s.Bytes), text.Counted(s.Blocks, "block"))
 	switch {
 	case s.BytesPerMinute > 0:
 		made += fmt.Sprintf(", %s more each minute", text.Bytes(int64(s.BytesPerMinute)))

@@ -247,7 +247,7 @@ func TestChartsAreWellFormed(t *testing.T) {
 func TestNewSample(t *testing.T) {
 	result := launch.Result{WallNs: 3e9, UserUs: 1e6, SystemUs: 5e5, MaxRSSKiB: 10, AverageRSSKiB: 6, MinorFaults: 7, MajorFaults: 1}
 	sample := newSample(result)
-	if err := sample.add([]byte("talk\n{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}\n")); err != nil {
+	if err := sample.add("{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}"); err != nil {
 		t.Fatal(err)
 	}
 	if sample.Seconds != 2 || sample.WallSeconds != 3 || sample.CPUSeconds != 1.5 || sample.Ops != 5 ||
@@ -255,11 +255,11 @@ func TestNewSample(t *testing.T) {
 		t.Errorf("%+v", sample)
 	}
 	sample = newSample(result)
-	if err := sample.add([]byte("{}")); err != nil || sample.Seconds != 3 {
+	if err := sample.add("{}"); err != nil || sample.Seconds != 3 {
 		t.Errorf("without seconds: %+v, %v", sample, err)
 	}
-	for _, output := range []string{"", "{}\nbye", "12"} {
-		if err := sample.add([]byte(output)); err == nil {
+	for _, output := range []string{"", "bye", "12"} {
+		if err := sample.add(output); err == nil {
 			t.Errorf("%q is taken", output)
 		}
 	}

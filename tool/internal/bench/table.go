@@ -51,7 +51,7 @@ func (r *Results) writeConditions(output io.Writer) {
 		r.Started.Format(time.RFC3339), state, r.QuietFirst.Others, r.QuietFirst.LoadAverage)
 	noisy, samples := r.countNoisy()
 	fmt.Fprintf(output, "medians of %d interleaved runs, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
-		r.Settings.Runs, counted(len(r.Workloads), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+		r.Settings.Runs, text.Counted(int64(len(r.Workloads)), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
 	if len(r.Variables) > 0 {
 		fmt.Fprintf(output, "every program ran with %s\n", strings.Join(r.Variables, " "))
 	}
@@ -61,13 +61,6 @@ func (r *Results) writeConditions(output io.Writer) {
 	if !r.Complete {
 		fmt.Fprintln(output, "INCOMPLETE: interrupted before the last workload")
 	}
-}
-
-func counted(count int, what string) string {
-	if count == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", count, what)
 }
 
 func (r *Results) countNoisy() (noisy, all int) {

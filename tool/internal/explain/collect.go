@@ -6,7 +6,6 @@
 package explain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 
 	"tcm/internal/bench"
 	"tcm/internal/launch"
+	"tcm/internal/text"
 )
 
 // memory is what callgrind simulates behind a program: two levels of caches. Their lines may be
@@ -238,19 +238,14 @@ func (c *Collector) run(ctx context.Context, what string, words []string, variab
 		defer file.Close()
 		command.Stdin = file
 	}
-	var complaints bytes.Buffer
+	complaints := text.Tail{Size: bench.MostOutput}
 	command.Stderr = &complaints
 	err := launch.RunGroup(command)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	case err != nil:
-		return fmt.Errorf("%s: %w: %s", what, err, lastLine(complaints.String()))
+		return fmt.Errorf("%s: %w: %s", what, err, complaints.LastLine())
 	}
 	return nil
-}
-
-func lastLine(words string) string {
-	words = strings.TrimSpace(words)
-	return words[strings.LastIndexByte(words, '\n')+1:]
 }

@@ -129,24 +129,6 @@ func TestMissingFrom(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	var said tail
-	for range 1000 {
-		if _, err := said.Write([]byte("a line of some length\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := said.Write([]byte("one\ntwo\nthree\n")); err != nil {
-		t.Fatal(err)
-	}
-	if got := said.lastLines(); got != "one | two | three" {
-		t.Errorf("%q", got)
-	}
-	if len(said.data) > 2*tailSize {
-		t.Errorf("keeps %d bytes", len(said.data))
-	}
-}
-
 func TestStepThatIsCalledOffEndsItsChildren(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
