@@ -4,8 +4,8 @@
 //
 // Runs PROGRAM as its only child and writes the cost of that run as one JSON line. The line goes to
 // file descriptor N, or to the standard input of the follow-up command whose words the --then
-// options give one by one. Then it ends as PROGRAM did: same exit status, or same signal. The exit
-// status of the follow-up command takes the place of 0.
+// options give one by one. Then it ends as PROGRAM did: same exit status, or same signal. The end
+// of the follow-up command takes the place of status 0.
 //
 // A variable TCM_LAUNCH_SET_NAME becomes NAME for PROGRAM, as with --set, except that other users
 // cannot read its value, as they can a command line. The follow-up command inherits the variables
@@ -16,9 +16,12 @@
 //
 // This is a C program because Linux starts ru_maxrss of a process at the resident size of the
 // process that forked it. A Go program has many megabytes, this one a few hundred kilobytes.
-// Besides, only a signal handler that sees si_code can tell signals sent to this process alone,
-// which it passes on, from those that a terminal sent to the whole process group, which it does
-// not.
+// Besides, only a signal handler that sees si_code can tell signals that a process sent, which it
+// passes on, from those that a terminal sent to the whole process group, which it does not.
+//
+// What was sent before the follow-up command has begun was meant for PROGRAM and must not cost its
+// report, and what is sent later must not leave the files of the run behind. The follow-up command
+// therefore starts with SIGINT, SIGTERM and SIGHUP blocked, and unblocks them when it can clean up.
 
 #define _GNU_SOURCE
 
@@ -59,6 +62,7 @@ struct outcome {
   long long samples;
 };
 
+// PROGRAM, then the follow-up command.
 static volatile sig_atomic_t g_child;
 
 _Noreturn static void Usage(void) {
@@ -95,8 +99,9 @@ static struct options ParseOptions(int argc, char** argv) {
   return options;
 }
 
-// A signal of a terminal reaches PROGRAM as well, which is in the same process group; a signal that
-// a process sent with kill() or sigqueue() came here only.
+// A signal of a terminal reaches the child as well, which is in the same process group. One that a
+// process sent with kill() or sigqueue() came here only, or went to the whole group: nothing in
+// `info` tells these two apart, so that the latter reaches the child twice.
 static void PassOn(int signal_number, siginfo_t* info, void* context) {
   (void)context;
   const int saved_errno = errno;
@@ -210,18 +215,19 @@ static void SampleUntilEnd(pid_t child, int interval_ms, struct outcome* outcome
   if (end >= 0) close(end);
 }
 
-// Waits without reaping first, so that no handler can signal a process that took over the number.
-static void Reap(pid_t child, const sigset_t* all, struct outcome* outcome, long long start) {
+// Waits for the end of a child. Blocks all signals before the caller reaps it, so that no handler
+// can signal a process that took over the number.
+static void AwaitEnd(pid_t child) {
   siginfo_t info;
   while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
-  outcome->wall_ns = NowNs() - start;
-  sigprocmask(SIG_BLOCK, all, NULL);
-  while (wait4(child, &outcome->status, 0, &outcome->usage) < 0 && errno == EINTR) {
-  }
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
 }
 
-static struct outcome Run(const struct options* options) {
+// Returns with all signals blocked. `mask` becomes the mask from before.
+static struct outcome Run(const struct options* options, sigset_t* mask) {
   struct outcome outcome = {0};
   int error_pipe[2];
   if (pipe2(error_pipe, O_CLOEXEC) != 0) {
@@ -229,9 +235,8 @@ static struct outcome Run(const struct options* options) {
     exit(kExitUsage);
   }
   sigset_t all;
-  sigset_t mask;
   sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &mask);
+  sigprocmask(SIG_BLOCK, &all, mask);
   InstallHandlers();
   const pid_t self = getpid();
   const long long start = NowNs();
@@ -240,18 +245,21 @@ static struct outcome Run(const struct options* options) {
     perror("tcm_launch: fork");
     exit(kExitUsage);
   }
-  if (child == 0) BecomeProgram(options, &mask, self, error_pipe[1]);
+  if (child == 0) BecomeProgram(options, mask, self, error_pipe[1]);
   g_child = child;
   outcome.pid = child;
   close(error_pipe[1]);
-  sigprocmask(SIG_SETMASK, &mask, NULL);
+  sigprocmask(SIG_SETMASK, mask, NULL);
   ssize_t got;
   while ((got = read(error_pipe[0], &outcome.start_error, sizeof outcome.start_error)) < 0 &&
          errno == EINTR) {
   }
   close(error_pipe[0]);
   if (options->sample_ms > 0) SampleUntilEnd(child, options->sample_ms, &outcome);
-  Reap(child, &all, &outcome, start);
+  AwaitEnd(child);
+  outcome.wall_ns = NowNs() - start;
+  while (wait4(child, &outcome.status, 0, &outcome.usage) < 0 && errno == EINTR) {
+  }
   return outcome;
 }
 
@@ -278,28 +286,43 @@ static void WriteResult(int fd, const struct outcome* outcome) {
           outcome->start_error, (int)outcome->pid);
 }
 
-// Returns the exit status of the follow-up command, or kExitUsage if it did not run to its end.
-static int FollowUp(const struct options* options, const struct outcome* outcome) {
+_Noreturn static void BecomeFollowUp(const struct options* options, const sigset_t* mask,
+                                     int input) {
+  sigset_t blocked = *mask;
+  sigaddset(&blocked, SIGINT);
+  sigaddset(&blocked, SIGTERM);
+  sigaddset(&blocked, SIGHUP);
+  dup2(input, STDIN_FILENO);
+  sigprocmask(SIG_SETMASK, &blocked, NULL);
+  execv(options->follow_up[0], options->follow_up);
+  perror("tcm_launch: cannot report");
+  _exit(kExitCannotStart);
+}
+
+// Returns how the follow-up command ended, as wait() does; with kExitUsage if it could not begin.
+// Signals are blocked when it is called and when it returns.
+static int FollowUp(const struct options* options, const struct outcome* outcome,
+                    const sigset_t* mask) {
+  int status = kExitUsage << 8;
   int input[2];
-  if (pipe2(input, O_CLOEXEC) != 0) return kExitUsage;
+  if (pipe2(input, O_CLOEXEC) != 0) return status;
   const pid_t child = fork();
-  if (child == 0) {
-    dup2(input[0], STDIN_FILENO);
-    execv(options->follow_up[0], options->follow_up);
-    perror("tcm_launch: cannot report");
-    _exit(kExitCannotStart);
-  }
+  if (child == 0) BecomeFollowUp(options, mask, input[0]);
   close(input[0]);
   if (child > 0) WriteResult(input[1], outcome);
   close(input[1]);
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) < 0 || !WIFEXITED(status)) return kExitUsage;
-  return WEXITSTATUS(status);
+  if (child < 0) return status;
+  g_child = child;
+  sigprocmask(SIG_SETMASK, mask, NULL);
+  AwaitEnd(child);
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
 }
 
 _Noreturn static void EndAs(int status) {
   if (!WIFSIGNALED(status)) exit(WEXITSTATUS(status));
-  // PROGRAM dumped its core if it was to. This process must not overwrite it with its own.
+  // The child dumped its core if it was to. This process must not overwrite it with its own.
   const struct rlimit no_core = {0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   const int signal_number = WTERMSIG(status);
@@ -316,13 +339,13 @@ int main(int argc, char** argv) {
   const struct options options = ParseOptions(argc, argv);
   // PROGRAM must not inherit the descriptor.
   if (options.result_fd >= 0) fcntl(options.result_fd, F_SETFD, FD_CLOEXEC);
-  const struct outcome outcome = Run(&options);
+  sigset_t mask;
+  const struct outcome outcome = Run(&options, &mask);
   if (outcome.start_error != 0) {
     fprintf(stderr, "tcm: cannot start %s: %s\n", options.program[0],
             strerror(outcome.start_error));
   }
-  const int report_status = options.follow_up_count > 0 ? FollowUp(&options, &outcome) : 0;
+  const int follow_up = options.follow_up_count > 0 ? FollowUp(&options, &outcome, &mask) : 0;
   if (options.result_fd >= 0) WriteResult(options.result_fd, &outcome);
-  if (outcome.status == 0) exit(report_status);
-  EndAs(outcome.status);
+  EndAs(outcome.status != 0 ? outcome.status : follow_up);
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"tcm/internal/peers"
 	"tcm/internal/project"
 	"tcm/internal/runner"
+	"tcm/internal/text"
 )
 
 // quietWatch is how long the machine is watched before the first run.
@@ -90,14 +92,67 @@ func newBench() *cobra.Command {
 	return command
 }
 
-func runBench(command *cobra.Command, flags *benchFlags) error {
-	if flags.runs < 1 || flags.repeats < 0 || flags.timeout <= 0 {
+// modes are flags that leave others without an effect.
+var modes = []struct {
+	flag     string
+	program  bool
+	excluded []string
+}{
+	{"explain", false, []string{"workloads", "from", "list", "input", "out", "details"}},
+	{"from", false, []string{"workloads", "allocators", "runs", "repeats", "timeout", "baseline", "library", "list", "input", "build"}},
+	{"list", true, []string{"workloads", "allocators", "runs", "repeats", "timeout", "baseline", "input", "out", "details", "build"}},
+}
+
+// check returns an error for flags that mean nothing, or nothing together.
+func (f *benchFlags) check(command *cobra.Command) error {
+	if f.runs < 1 || f.repeats < 0 || f.timeout <= 0 {
 		return errors.New("--runs must be at least 1, --repeats at least 0 and --timeout above 0")
 	}
-	if flags.json != "-" {
-		if err := prepareOutputs(&flags.json); err != nil {
+	given := command.Flags().Changed
+	for _, mode := range modes {
+		refused := slices.ContainsFunc(mode.excluded, given)
+		switch excluded := "--" + strings.Join(mode.excluded, ", --"); {
+		case !given(mode.flag):
+		case !mode.program && (refused || len(f.program) > 0):
+			return fmt.Errorf("--%s goes with neither a program nor %s", mode.flag, excluded)
+		case refused:
+			return fmt.Errorf("--%s goes with none of %s", mode.flag, excluded)
+		}
+	}
+	if f.json != "-" {
+		if err := prepareOutputs(&f.json); err != nil {
 			return err
 		}
+	}
+	return f.checkInput()
+}
+
+// checkInput makes the path of the program's input absolute, and returns an error if there is no such file.
+func (f *benchFlags) checkInput() error {
+	if f.input == "" {
+		return nil
+	}
+	if len(f.program) == 0 {
+		return errors.New("--input goes with a program; workloads have inputs of their own")
+	}
+	absolute, err := filepath.Abs(f.input)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(absolute)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--input %s: %w", f.input, text.WithoutPath(err))
+	case info.IsDir():
+		return fmt.Errorf("--input %s: it is a folder", f.input)
+	}
+	f.input = absolute
+	return nil
+}
+
+func runBench(command *cobra.Command, flags *benchFlags) error {
+	if err := flags.check(command); err != nil {
+		return err
 	}
 	if flags.explain != "" {
 		return explainWorkload(command, flags)
@@ -121,6 +176,11 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if err != nil || plan == nil {
 		return err
 	}
+	return measure(command, flags, checkout, plan)
+}
+
+// measure carries a plan out and reports what there is in the end, also of one that was called off.
+func measure(command *cobra.Command, flags *benchFlags, checkout project.Checkout, plan *bench.Plan) error {
 	out, err := outFolder(flags.out, checkout)
 	if err != nil {
 		return err
@@ -129,9 +189,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	if err := prepareOutputs(&samples); err != nil {
 		return err
 	}
-	plan.Checkpoint = func(results *bench.Results) error {
-		return writeSamples(samples, results)
-	}
+	plan.Checkpoint = func(results *bench.Results) error { return writeWhole(samples, results.WriteSamples) }
 	quiet, err := bench.ObserveQuiet(quietWatch)
 	if err != nil {
 		return err
@@ -158,7 +216,8 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return nil, err
 	}
 	if flags.list {
-		return nil, printLists(command.OutOrStdout(), flags.json == "-", workloads, allocators)
+		return nil, flags.show(command.OutOrStdout(), map[string]any{"workloads": workloads, "allocators": allocators},
+			func(output io.Writer) error { return printLists(output, workloads, allocators) })
 	}
 	plan := &bench.Plan{
 		Build: bench.Build(flags.build),
@@ -182,6 +241,7 @@ func newPlan(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return nil, err
 	}
 	warnOfMissing(command.ErrOrStderr(), flags, allocators)
+	warnOfEnvironment(command.ErrOrStderr())
 	absent, err := plan.CheckPrograms()
 	if err != nil {
 		return nil, err
@@ -208,14 +268,7 @@ func candidates(flags *benchFlags, checkout project.Checkout) ([]bench.Workload,
 	if err := runner.FindProgram(flags.program[0]); err != nil {
 		return nil, err
 	}
-	input := flags.input
-	if input != "" {
-		var err error
-		if input, err = filepath.Abs(input); err != nil {
-			return nil, err
-		}
-	}
-	return []bench.Workload{bench.OwnProgram(flags.program, input)}, nil
+	return []bench.Workload{bench.OwnProgram(flags.program, flags.input)}, nil
 }
 
 // warnOfMissing says which allocators a comparison with all goes without.
@@ -231,6 +284,16 @@ func warnOfMissing(output io.Writer, flags *benchFlags, allocators []bench.Alloc
 	}
 	if len(missing) > 0 {
 		fmt.Fprintf(output, "without %s: not built; tcm peers builds them\n", strings.Join(missing, ", "))
+	}
+}
+
+// warnOfEnvironment says what the environment does to the runs, and what not.
+func warnOfEnvironment(output io.Writer) {
+	if preloaded := os.Getenv("LD_PRELOAD"); preloaded != "" {
+		fmt.Fprintf(output, "LD_PRELOAD=%s is left out, so that each allocator runs alone\n", preloaded)
+	}
+	if variables := bench.AllocatorVariables(os.Environ()); len(variables) > 0 {
+		fmt.Fprintf(output, "every program runs with %s of the environment\n", strings.Join(variables, " "))
 	}
 }
 
@@ -300,10 +363,7 @@ func with(ours bench.Allocator, name, variable, value string) bench.Allocator {
 	return ours
 }
 
-func printLists(output io.Writer, asJSON bool, workloads []bench.Workload, allocators []bench.Allocator) error {
-	if asJSON {
-		return writeJSON(output, map[string]any{"workloads": workloads, "allocators": allocators})
-	}
+func printLists(output io.Writer, workloads []bench.Workload, allocators []bench.Allocator) error {
 	table := tabwriter.NewWriter(output, 0, 0, 2, ' ', 0)
 	if len(workloads) > 0 {
 		fmt.Fprintln(table, "workload\tset\tfamily\tthreads\ttags\tdescription")
@@ -338,68 +398,68 @@ func outFolder(asked string, checkout project.Checkout) (string, error) {
 	return asked, os.MkdirAll(asked, 0o755)
 }
 
-// reportBench prints the table and, where there is a folder, fills it.
-func reportBench(command *cobra.Command, flags *benchFlags, out string, results *bench.Results) error {
-	output := command.OutOrStdout()
-	if flags.json == "-" {
-		if err := writeJSON(output, results); err != nil {
-			return err
-		}
-	} else {
-		if err := results.WriteTable(output); err != nil {
-			return err
-		}
-		if flags.details {
-			if err := results.WriteDetails(output); err != nil {
-				return err
-			}
-		}
+// show writes what was found as text, or as JSON where that goes to standard output, and the JSON to the file that the user
+// asked for, if any.
+func (f *benchFlags) show(output io.Writer, value any, write func(io.Writer) error) error {
+	if f.json == "-" {
+		return writeJSON(output, value)
 	}
-	var failed error
-	if flags.json != "" && flags.json != "-" {
-		failed = writeWhole(flags.json, func(file io.Writer) error { return writeJSON(file, results) })
+	err := write(output)
+	if f.json != "" {
+		err = errors.Join(err, writeWhole(f.json, func(file io.Writer) error { return writeJSON(file, value) }))
 	}
-	if out != "" {
-		failed = errors.Join(failed, fillFolder(command.ErrOrStderr(), out, results))
-	}
-	return failed
+	return err
 }
 
+// reportBench prints the table and, where there is a folder, fills it.
+func reportBench(command *cobra.Command, flags *benchFlags, out string, results *bench.Results) error {
+	err := flags.show(command.OutOrStdout(), results, func(output io.Writer) error {
+		if !flags.details {
+			return results.WriteTable(output)
+		}
+		return writeAll(output, results)
+	})
+	if out == "" {
+		return err
+	}
+	return errors.Join(err, fillFolder(command.ErrOrStderr(), out, results))
+}
+
+func writeAll(output io.Writer, results *bench.Results) error {
+	return errors.Join(results.WriteTable(output), results.WriteDetails(output))
+}
+
+// fillFolder writes all that is known, and says what it has written. What cannot be written keeps nothing else from it.
 func fillFolder(messages io.Writer, out string, results *bench.Results) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if err := writeSamples(filepath.Join(out, bench.SamplesName), results); err != nil {
-		return err
+	type content struct {
+		name  string
+		write func(io.Writer) error
 	}
-	table, err := os.Create(filepath.Join(out, "table.txt"))
-	if err != nil {
-		return err
+	files := []content{{bench.SamplesName, results.WriteSamples},
+		{"table.txt", func(file io.Writer) error { return writeAll(file, results) }}}
+	if !results.IsOwn() {
+		files = append(files, content{bench.MarkdownName, results.WriteMarkdown})
 	}
-	defer table.Close()
-	if err := errors.Join(results.WriteTable(table), results.WriteDetails(table)); err != nil {
-		return err
+	var written []string
+	var failures []error
+	for _, file := range files {
+		err := writeWhole(filepath.Join(out, file.name), file.write)
+		if err == nil {
+			written = append(written, file.name)
+		}
+		failures = append(failures, err)
 	}
 	charts, err := results.WriteCharts(out)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(messages, "written: %s: %s, table.txt", out, bench.SamplesName)
-	if !results.IsOwn() {
-		if err := writeWhole(filepath.Join(out, bench.MarkdownName), results.WriteMarkdown); err != nil {
-			return err
-		}
-		fmt.Fprintf(messages, ", %s", bench.MarkdownName)
-	}
 	for _, path := range charts {
-		fmt.Fprintf(messages, ", %s", filepath.Base(path))
+		written = append(written, filepath.Base(path))
 	}
-	fmt.Fprintln(messages)
-	return table.Close()
-}
-
-func writeSamples(path string, results *bench.Results) error {
-	return writeWhole(path, results.WriteSamples)
+	if len(written) > 0 {
+		fmt.Fprintf(messages, "written: %s: %s\n", out, strings.Join(written, ", "))
+	}
+	return errors.Join(append(failures, err)...)
 }
 
 func isTerminal(file *os.File) bool {

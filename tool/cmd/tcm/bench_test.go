@@ -43,6 +43,18 @@ func TestBenchOfAProgram(t *testing.T) {
 	}
 }
 
+func TestBenchSaysWhatTheEnvironmentDoes(t *testing.T) {
+	tcm := install(t)
+	t.Setenv("LD_PRELOAD", "libm.so.6")
+	t.Setenv("MALLOC_ARENA_MAX", "2")
+	got := tcm.run(t, "bench", "--allocators", "ours", "--runs", "1", "--out", t.TempDir(), "--",
+		"sh", "-c", `case $LD_PRELOAD in *libm*) exit 3; esac`)
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.errors, "LD_PRELOAD=libm.so.6 is left out") ||
+		!strings.Contains(got.output, "every program ran with MALLOC_ARENA_MAX=2\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestBenchWithoutAProgram(t *testing.T) {
 	tcm := install(t)
 	for _, words := range [][]string{{"--"}, {"--runs", "1", "--"}, {"--list", "--"}} {
@@ -95,15 +107,44 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-func TestExplainRefusesWhatItCannotExplain(t *testing.T) {
+func TestBenchRefusesFlagsWithoutEffect(t *testing.T) {
 	tcm := install(t)
 	for want, words := range map[string][]string{
-		"goes with neither a program nor --workloads": {"--explain", "tight-1t-64", "--", "true"},
-		"goes with neither a program nor":             {"--explain", "tight-1t-64", "--list"},
+		"--explain goes with neither a program nor --workloads, ": {"--explain", "tight-1t-64", "--", "true"},
+		"--explain goes with neither a program nor":               {"--explain", "tight-1t-64", "--list"},
+		"or with the best of --allocators, not with both":         {"--explain", "tight-1t-64", "--baseline", "glibc", "--allocators", "ours"},
+		"--from goes with neither a program nor --workloads, ":    {"--from", "x", "--", "true"},
+		"--from goes with neither a program":                      {"--from", "x", "--allocators", "nosuch"},
+		"--from goes with neither":                                {"--from", "x", "--baseline", "ours"},
+		"--list goes with none of --workloads, ":                  {"--list", "--workloads", "nosuch"},
+		"--list goes with none of":                                {"--list", "--input", "/nonexistent", "--", "true"},
+		"--input goes with a program":                             {"--input", "/etc/passwd"},
+		"--input /nonexistent: no such file or directory":         {"--input", "/nonexistent", "--", "true"},
+		"--input /etc: it is a folder":                            {"--input", "/etc", "--", "true"},
 	} {
-		if got := tcm.run(t, append([]string{"bench"}, words...)...); got.status.ExitStatus() == 0 || !strings.Contains(got.errors, want) {
+		if got := tcm.run(t, append([]string{"bench"}, words...)...); got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, want) {
 			t.Errorf("%q: %+v", words, got)
 		}
+	}
+	list := filepath.Join(t.TempDir(), "list.json")
+	got := tcm.run(t, "bench", "--list", "--json", list, "--", "true")
+	content, err := os.ReadFile(list)
+	if got.status.ExitStatus() != 0 || !strings.Contains(got.output, "glibc") || err != nil || !strings.Contains(string(content), `"allocators": [`) {
+		t.Errorf("%+v, %v, %s", got, err, content)
+	}
+}
+
+// TestBenchSaysWhatItHasWritten fills a folder in which one file cannot be written.
+func TestBenchSaysWhatItHasWritten(t *testing.T) {
+	tcm := install(t)
+	out := t.TempDir()
+	if err := os.Mkdir(filepath.Join(out, "table.txt"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := tcm.run(t, "bench", "--allocators", "glibc", "--runs", "1", "--out", out, "--", "true")
+	if got.status.ExitStatus() != exitUsage || !strings.Contains(got.errors, "written: "+out+": samples.json, comparison.svg\n") ||
+		!strings.Contains(got.errors, "table.txt") || !strings.Contains(got.output, "page faults") {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -216,19 +216,7 @@ func (r *checkedRun) report(library string, program []string) []string {
 		"--called", asCalled(), "--page-fence=" + strconv.FormatBool(r.pageFence), "--json=" + strconv.FormatBool(r.flags.asJSON),
 		"--full-names=" + strconv.FormatBool(r.flags.symbols.FullNames)}
 	// The launcher takes a bounded number of words.
-	return append(words, "--command", quoted(program), "--program", program[0])
-}
-
-// quoted writes words as a shell reads them.
-func quoted(words []string) string {
-	var made []string
-	for _, word := range words {
-		if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;!#~") {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		made = append(made, word)
-	}
-	return strings.Join(made, " ")
+	return append(words, "--command", text.ShellLine(program), "--program", program[0])
 }
 
 const checkReportCommand = "check-report"
@@ -314,7 +302,7 @@ func (c checkResult) summary() string {
 	if len(c.Reports) == 0 {
 		return c.Note
 	}
-	return counted(int64(len(c.Reports)), "report")
+	return text.Counted(int64(len(c.Reports)), "report")
 }
 
 func (r *checkReport) write(to io.Writer, made checkResult, most int) error {
@@ -337,7 +325,7 @@ func (r *checkReport) write(to io.Writer, made checkResult, most int) error {
 		page.WriteString(one.Text("tcm " + r.mode))
 	}
 	if left := len(made.Reports) - most; left > 0 {
-		fmt.Fprintf(&page, "\n%s more; -o FILE has all\n", counted(int64(left), "report"))
+		fmt.Fprintf(&page, "\n%s more; -o FILE has all\n", text.Counted(int64(left), "report"))
 	}
 	_, err := io.WriteString(to, page.String())
 	return err
@@ -362,18 +350,18 @@ func (r *checkReport) next(of *mistakes.Report) []mistakes.Step {
 
 // gdb is the command that shows the access at which a program faults, with page fences or in hardened mode, and the block.
 func (r *checkReport) gdb() string {
-	words := fmt.Sprintf("gdb -batch -ex 'set environment LD_PRELOAD %s'", r.library)
+	words := []string{"gdb", "-batch", "-ex", "set environment LD_PRELOAD " + r.library}
 	if hasToBeTold(r.library, r.mode) {
-		words += fmt.Sprintf(" -ex 'set environment %s %s'", modeVariable, valueOf[r.mode])
+		words = append(words, "-ex", fmt.Sprintf("set environment %s %s", modeVariable, valueOf[r.mode]))
 	}
 	if r.mode == modeDebug {
-		words += " -ex 'set environment TCMALLOC_PAGE_FENCE 1'"
+		words = append(words, "-ex", "set environment TCMALLOC_PAGE_FENCE 1")
 	}
-	words += " -ex run -ex bt"
+	words = append(words, "-ex", "run", "-ex", "bt")
 	if script := project.GDBScript(""); script != "" {
-		words += " -ex " + quoted([]string{"source " + script}) + " -ex 'heap fault'"
+		words = append(words, "-ex", "source "+script, "-ex", "heap fault")
 	}
-	return words + " --args " + r.command
+	return text.ShellLine(words) + " --args " + r.command
 }
 
 // ownSignals end programs for what they did themselves, a mistake with blocks for instance.
@@ -419,7 +407,7 @@ func (r *checkReport) note(run report.Report, noRoom error) string {
 	case run.Silence != "" && !r.pageFence:
 		return "nothing was checked: " + run.Silence
 	case run.Allocator.Processes > 1:
-		return fmt.Sprintf("no mistakes were noticed in %s and %s that it started", r.program, counted(int64(run.Allocator.Processes-1), "process"))
+		return fmt.Sprintf("no mistakes were noticed in %s and %s that it started", r.program, text.Counted(int64(run.Allocator.Processes-1), "process"))
 	}
 	return "no mistakes were noticed in " + r.program
 }

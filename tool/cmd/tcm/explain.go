@@ -5,7 +5,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 
@@ -22,8 +21,8 @@ const explainRuns = 3
 // explainWorkload compares ours with a peer on one workload: with the one that --baseline names, else
 // with the fastest.
 func explainWorkload(command *cobra.Command, flags *benchFlags) error {
-	if len(flags.program) > 0 || len(flags.workloads) > 0 || len(flags.from) > 0 || flags.list {
-		return errors.New("--explain WORKLOAD goes with neither a program nor --workloads, --from or --list")
+	if command.Flags().Changed("baseline") && len(flags.allocators) > 0 {
+		return errors.New("--explain compares with the allocator that --baseline names, or with the best of --allocators, not with both")
 	}
 	checkout, err := project.Find(rootFlag(command))
 	if err != nil {
@@ -59,7 +58,7 @@ func explainWorkload(command *cobra.Command, flags *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	return printExplanation(command.OutOrStdout(), flags, report)
+	return flags.show(command.OutOrStdout(), report.JSON(), report.Write)
 }
 
 // explainResult chooses the peer and lets the tools look at both sides.
@@ -109,17 +108,4 @@ func newSide(result *bench.WorkloadResult, name string) (*explain.Side, error) {
 	}
 	return &explain.Side{Allocator: name, Seconds: cell.Median.Seconds, CPUSeconds: cell.Median.CPUSeconds,
 		PeakResident: cell.Median.PeakResident, Faults: cell.Median.Faults}, nil
-}
-
-func printExplanation(output io.Writer, flags *benchFlags, report *explain.Report) error {
-	if flags.json == "-" {
-		return writeJSON(output, report.JSON())
-	}
-	if flags.json != "" {
-		err := writeWhole(flags.json, func(file io.Writer) error { return writeJSON(file, report.JSON()) })
-		if err != nil {
-			return err
-		}
-	}
-	return report.Write(output)
 }

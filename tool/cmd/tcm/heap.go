@@ -56,15 +56,23 @@ func (f *profileFlags) add(command *cobra.Command) {
 // selection checks the flags.
 func (f *profileFlags) selection() (profiles.Selection, error) {
 	made := profiles.Selection{Type: f.sampleType, Lines: f.lines, Allocator: f.allocator}
-	if f.top < 0 {
-		return made, errors.New("--top must be at least 0")
+	err := checkTop(f.top)
+	if err != nil {
+		return made, err
 	}
-	var err error
 	if made.Focus, err = pattern("--focus", f.focus); err != nil {
 		return made, err
 	}
 	made.Ignore, err = pattern("--ignore", f.ignore)
 	return made, err
+}
+
+// checkTop returns an error for a number of functions or places that cannot be shown.
+func checkTop(top int) error {
+	if top < 0 {
+		return errors.New("--top must be at least 0")
+	}
+	return nil
 }
 
 func pattern(flag, expression string) (*regexp.Regexp, error) {

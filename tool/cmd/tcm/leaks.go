@@ -56,6 +56,9 @@ func newLeaks() *cobra.Command {
 			if len(words) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
+			if err := checkTop(flags.top); err != nil {
+				return err
+			}
 			made, err := loadAll(command, words)
 			if err != nil {
 				return err
@@ -343,7 +346,7 @@ func (r *leakReport) write(to io.Writer, top int) error {
 		return err
 	}
 	var page strings.Builder
-	fmt.Fprintf(&page, "%s leaks %s in %s, allocated at %s\n", r.Program, text.Bytes(r.Bytes), counted(r.Objects, "block"), counted(int64(len(r.Places)), "place"))
+	fmt.Fprintf(&page, "%s leaks %s in %s, allocated at %s\n", r.Program, text.Bytes(r.Bytes), text.Counted(r.Objects, "block"), text.Counted(int64(len(r.Places)), "place"))
 	shown := firstOf(r.Places, top)
 	for _, place := range shown {
 		writePlace(&page, place.title(), place.Frames)
@@ -354,8 +357,8 @@ func (r *leakReport) write(to io.Writer, top int) error {
 }
 
 func (p leakPlace) title() string {
-	direct := fmt.Sprintf("%s in %s", text.Bytes(p.Bytes), counted(p.Objects, "block"))
-	indirect := fmt.Sprintf("%s in %s", text.Bytes(p.IndirectBytes), counted(p.IndirectObjects, "block"))
+	direct := fmt.Sprintf("%s in %s", text.Bytes(p.Bytes), text.Counted(p.Objects, "block"))
+	indirect := fmt.Sprintf("%s in %s", text.Bytes(p.IndirectBytes), text.Counted(p.IndirectObjects, "block"))
 	switch {
 	case p.IndirectObjects == 0:
 		return direct
@@ -376,7 +379,7 @@ func writePlace(page *strings.Builder, title string, frames []mistakes.Frame) {
 // writeLeftOut adds a line about those that a page does not show, if there are any.
 func writeLeftOut(page *strings.Builder, left int, noun string) {
 	if left > 0 {
-		fmt.Fprintf(page, "\n%s more; --top 0 shows all\n", counted(int64(left), noun))
+		fmt.Fprintf(page, "\n%s more; --top 0 shows all\n", text.Counted(int64(left), noun))
 	}
 }
 
@@ -386,15 +389,4 @@ func firstOf[T any](all []T, top int) []T {
 		return all[:top]
 	}
 	return all
-}
-
-// counted writes a number of things, whose name is one in the singular that takes an s, or es after an s.
-func counted(number int64, noun string) string {
-	if number == 1 {
-		return "1 " + noun
-	}
-	if strings.HasSuffix(noun, "s") {
-		noun += "e"
-	}
-	return text.Count(number) + " " + noun + "s"
 }

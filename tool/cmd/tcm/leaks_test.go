@@ -82,7 +82,8 @@ func TestLeaksRefusesWrongWords(t *testing.T) {
 	if _, _, err := called("leaks", heap, missing); err == nil || err.Error() != missing+": no such file or directory" {
 		t.Errorf("%v", err)
 	}
-	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap}} {
+	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap},
+		{"leaks", "--top", "-5", writeProfile(t, "leaks", leakProfile())}} {
 		if _, _, err := called(words...); err == nil {
 			t.Errorf("%v was accepted", words)
 		}
@@ -153,6 +154,14 @@ func TestSuspectsWithoutAges(t *testing.T) {
 	early, late := writeProfile(t, "early", suspectProfile(2, false)), writeProfile(t, "late", suspectProfile(10, false))
 	output, _, err := called("leaks", early, late)
 	if err != nil || !strings.Contains(output, "1 suspect of 2") || !strings.Contains(output, "1000 B more each minute, confidence 55 %") {
+		t.Errorf("%s%v", output, err)
+	}
+	// A place with bytes and no blocks.
+	empty := suspectProfile(10, false)
+	empty.Sample = append(empty.Sample[:0], &profile.Sample{Location: empty.Sample[0].Location, Value: []int64{0, 100}})
+	var made suspectReport
+	output, _, err = called("leaks", "--json", writeProfile(t, "none", suspectProfile(0, false)), writeProfile(t, "empty", empty))
+	if err != nil || json.Unmarshal([]byte(output), &made) != nil || len(made.Suspects) != 0 {
 		t.Errorf("%s%v", output, err)
 	}
 	if output, _, err = called("leaks", late); err == nil || !strings.Contains(err.Error(), "ages") {

@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -32,13 +30,8 @@ const exitLeaks = 1
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
 
-// endings are the signals that call a command off, with the programs that it runs.
-var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-
 func main() {
-	// To watch a signal ends that it is ignored, and tcm run hands that state on to the program.
-	watched := slices.DeleteFunc(slices.Clone(endings), signal.Ignored)
-	ctx, stop := signal.NotifyContext(context.Background(), watched...)
+	ctx, stop := signal.NotifyContext(context.Background(), heeded()...)
 	defer stop()
 	err := newRoot().ExecuteContext(ctx)
 	if err == nil {

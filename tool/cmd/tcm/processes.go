@@ -31,7 +31,7 @@ func newReport(use string, show func(*cobra.Command, *runfolder.Folder) error) *
 			if err != nil {
 				return err
 			}
-			defer folder.Remove()
+			defer removeAtEnd(folder)()
 			// A reader of standard error that goes away, or a limit on the size of files, must not leave the folder behind.
 			signal.Ignore(syscall.SIGPIPE, syscall.SIGXFSZ)
 			command.SetErr(text.NewPrintable(command.ErrOrStderr()))

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -401,6 +402,58 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
+	t.Run("signals end the report", func(t *testing.T) {
+		for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			tcm.endReport(t, "exit 0", true, sent, uint32(sent))
+			tcm.endReport(t, "exit 0", false, sent, uint32(sent))
+		}
+		tcm.endReport(t, "exit 3", true, syscall.SIGINT, 3<<8)
+	})
+	t.Run("a signal that ends the program leaves its report", func(t *testing.T) {
+		command := tcm.command(t, "run", "sh", "-c", "kill -INT 0")
+		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		said, _ := command.CombinedOutput()
+		if got := command.ProcessState.Sys().(syscall.WaitStatus); got.Signal() != syscall.SIGINT || !strings.Contains(string(said), "ended by signal 2") {
+			t.Errorf("%#x: %s", uint32(got), said)
+		}
+	})
+}
+
+// endReport sends a signal to a process or its group while the report of a script waits for somebody to read its file.
+func (i installed) endReport(t *testing.T, script string, toGroup bool, sent syscall.Signal, want uint32) {
+	t.Helper()
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script = "cp " + shopFile(t, "shop.pb.gz", 1) + ` "$TCMALLOC_HEAP_PROFILE"; ` + script
+	command := i.command(t, "run", "--library", i.library, "--html", fifo, "sh", "-c", script)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	said, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.HasPrefix(line, "tcm: sh: ") {
+		t.Errorf("%q, %v", line, err)
+	}
+	to := command.Process.Pid
+	if toGroup {
+		to = -to
+	}
+	if err := syscall.Kill(to, sent); err != nil {
+		t.Error(err)
+	}
+	_ = command.Wait()
+	if got := uint32(command.ProcessState.Sys().(syscall.WaitStatus)); got != want {
+		t.Errorf("%v: status %#x, want %#x", sent, got, want)
+	}
+	if left, err := os.ReadDir(i.temporary); err != nil || len(left) > 0 {
+		t.Errorf("%v leaves %v, %v", sent, left, err)
+	}
 }
 
 func TestVersion(t *testing.T) {

@@ -137,6 +137,14 @@ func suspectsOf(sites map[string]*site) []suspect {
 // leastGrowth is the number of standard deviations beyond which a call site has become larger, not by chance.
 const leastGrowth = 3
 
+// deviationsOf returns by how many standard deviations a number has grown. Profiles of others may have bytes without blocks.
+func deviationsOf(then, now int64) float64 {
+	if then+now <= 0 {
+		return 0
+	}
+	return float64(now-then) / math.Sqrt(float64(now+then))
+}
+
 // grownSince finds the call sites that have become larger since another profile: those that the later one suspects
 // and, if it knows no ages, those that cannot have grown by chance.
 func grownSince(before, after map[string]*site, minutes float64, ages bool) []suspect {
@@ -156,7 +164,7 @@ func grownSince(before, after map[string]*site, minutes float64, ages bool) []su
 			found.BytesPerMinute = float64(growth) / minutes
 		}
 		if !ages {
-			deviations := float64(now.blocks-then.blocks) / math.Sqrt(float64(now.blocks+then.blocks))
+			deviations := deviationsOf(then.blocks, now.blocks)
 			if deviations < leastGrowth {
 				continue
 			}
@@ -212,7 +220,7 @@ func (f *leakFlags) showSuspects(command *cobra.Command, made []*profile.Profile
 
 func (r *suspectReport) write(to io.Writer, top int) error {
 	var page strings.Builder
-	fmt.Fprintf(&page, "%s: %s of %s", r.File, counted(int64(len(r.Suspects)), "suspect"), counted(int64(r.Sites), "call site"))
+	fmt.Fprintf(&page, "%s: %s of %s", r.File, text.Counted(int64(len(r.Suspects)), "suspect"), text.Counted(int64(r.Sites), "call site"))
 	if r.Before != "" {
 		fmt.Fprintf(&page, ", compared with %s", r.Before)
 	}
@@ -227,7 +235,7 @@ func (r *suspectReport) write(to io.Writer, top int) error {
 }
 
 func (s suspect) title() string {
-	made := fmt.Sprintf("%s in %s", text.Bytes(s.Bytes), counted(s.Blocks, "block"))
+	made := fmt.Sprintf("%s in %s", text.Bytes(s.Bytes), text.Counted(s.Blocks, "block"))
 	switch {
 	case s.BytesPerMinute > 0:
 		made += fmt.Sprintf(", %s more each minute", text.Bytes(int64(s.BytesPerMinute)))

@@ -29,6 +29,9 @@ const (
 	OursDebug    = "ours-debug"
 )
 
+// isOurs returns true for this project's allocator in any form, which is no peer.
+func isOurs(name string) bool { return name == Ours || strings.HasPrefix(name, Ours+"-") }
+
 // Allocator is one that workloads can run under.
 type Allocator struct {
 	Name    string `json:"name"`
@@ -41,6 +44,11 @@ type Allocator struct {
 	OnRequest bool `json:"on_request,omitempty"`
 	// Missing says why the allocator cannot be used.
 	Missing string `json:"missing,omitempty"`
+}
+
+// identity tells the allocator from others that may have its name.
+func (a Allocator) identity() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %v %v", a.Version, a.Libraries, a.Variables))
 }
 
 // SelectAllocators returns the allocators that any selector, a name or a pattern, fits, in the
@@ -147,4 +155,19 @@ func AddFiles(allocators []Allocator, selectors []string) ([]Allocator, error) {
 		allocators = append(allocators, Allocator{Name: selector, Version: one.String(), Libraries: []string{file}})
 	}
 	return allocators, nil
+}
+
+// allocatorPrefixes begin the names of variables that allocators obey.
+var allocatorPrefixes = []string{"GLIBC_TUNABLES", "MALLOC_", "TCMALLOC_", "MIMALLOC_", "_RJEM_MALLOC_", "TBB_MALLOC_"}
+
+// AllocatorVariables returns the variables of an environment that allocators obey, in the order of the alphabet.
+func AllocatorVariables(environment []string) []string {
+	found := []string{}
+	for _, one := range environment {
+		if slices.ContainsFunc(allocatorPrefixes, func(prefix string) bool { return strings.HasPrefix(one, prefix) }) {
+			found = append(found, one)
+		}
+	}
+	slices.Sort(found)
+	return found
 }

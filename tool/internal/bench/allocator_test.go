@@ -31,6 +31,19 @@ func TestWithBaseline(t *testing.T) {
 	}
 }
 
+func TestEnvironment(t *testing.T) {
+	t.Setenv("LD_PRELOAD", "inherited.so")
+	for want, allocator := range map[string]Allocator{"": {Name: Glibc}, "a.so:b.so": {Libraries: []string{"a.so", "b.so"}}} {
+		if got, isSet := allocator.Environment()["LD_PRELOAD"]; got != want || !isSet {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	got := AllocatorVariables([]string{"TCMALLOC_MODE=debug", "A=1", "MALLOC_CONF=x", "MALLOCS=1", "GLIBC_TUNABLES=y"})
+	if strings.Join(got, " ") != "GLIBC_TUNABLES=y MALLOC_CONF=x TCMALLOC_MODE=debug" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestAddSystem(t *testing.T) {
 	all := []Allocator{{Name: Glibc}, {Name: "jemalloc-5.3.0"}, {Name: "mimalloc", Missing: "not built"}}
 	got := AddSystem(all, []identify.Allocator{{Kind: "jemalloc", Path: "j"}, {Kind: "mimalloc", Path: "m"}})

@@ -3,7 +3,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,9 @@ import (
 // residentInterval is how often the resident size of a workload is read. That takes a few
 // microseconds of a CPU.
 const residentInterval = 5 * time.Millisecond
+
+// MostOutput is how much is kept of the end of a program's output, whose last line is what counts.
+const MostOutput = 64 << 10
 
 // Plan is what to run, and how.
 type Plan struct {
@@ -79,6 +81,7 @@ func (p *Plan) Run(ctx context.Context, quiet Quiet) (*Results, error) {
 		Machine:    ThisMachine(),
 		QuietFirst: quiet,
 		Settings:   p.Settings,
+		Variables:  AllocatorVariables(os.Environ()),
 		Allocators: p.Allocators,
 	}
 	begin := time.Now()
@@ -159,7 +162,7 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 	if err != nil {
 		return Sample{}, err
 	}
-	var output, complaints lastBytes
+	output, complaints := text.Tail{Size: MostOutput}, text.Tail{Size: MostOutput}
 	var input io.Reader
 	if workload.Input != "" {
 		file, err := os.Open(workload.Input)
@@ -189,14 +192,14 @@ func (p *Plan) runOnce(ctx context.Context, workload Workload, allocator Allocat
 		return Sample{}, err
 	}
 	if failure := result.Failure(); failure != "" {
-		if line := lastLine(complaints.data); line != "" {
+		if line := complaints.LastLine(); line != "" {
 			failure += ": " + line
 		}
 		return Sample{Failure: failure}, nil
 	}
 	sample := newSample(result)
 	if workload.Program != "" {
-		if err := sample.add(output.data); err != nil {
+		if err := sample.add(output.LastLine()); err != nil {
 			return Sample{Failure: err.Error()}, nil
 		}
 	}
@@ -212,15 +215,13 @@ func (p *Plan) timeout(workload Workload) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Environment returns the variables that put a program under the allocator.
+// Environment returns the variables that put a program under the allocator alone, whatever tcm's own environment preloads.
 func (a Allocator) Environment() map[string]string {
 	variables := map[string]string{}
 	for name, value := range a.Variables {
 		variables[name] = value
 	}
-	if len(a.Libraries) > 0 {
-		variables["LD_PRELOAD"] = launch.Preload(a.Libraries)
-	}
+	variables["LD_PRELOAD"] = strings.Join(a.Libraries, ":")
 	return variables
 }
 
@@ -236,10 +237,9 @@ func newSample(result launch.Result) Sample {
 	}
 }
 
-// add adds what a workload says of itself: a JSON object on the last line of its output, of which
+// add adds what a workload says of itself: a JSON object, the last line of its output, of which
 // seconds, cpu_seconds and ops have a meaning here.
-func (s *Sample) add(output []byte) error {
-	line := lastLine(output)
+func (s *Sample) add(line string) error {
 	var said map[string]any
 	if err := json.Unmarshal([]byte(line), &said); err != nil {
 		return fmt.Errorf("no JSON object in the last line of output: %q", line)
@@ -263,22 +263,4 @@ func (s *Sample) add(output []byte) error {
 		}
 	}
 	return nil
-}
-
-// lastBytes keeps the end of what is written to it; the last line of a workload is what counts.
-type lastBytes struct{ data []byte }
-
-const lastBytesSize = 64 << 10
-
-func (l *lastBytes) Write(data []byte) (int, error) {
-	l.data = append(l.data, data...)
-	if len(l.data) > 2*lastBytesSize {
-		l.data = append([]byte{}, l.data[len(l.data)-lastBytesSize:]...)
-	}
-	return len(data), nil
-}
-
-func lastLine(data []byte) string {
-	data = bytes.TrimSpace(data)
-	return string(data[bytes.LastIndexByte(data, '\n')+1:])
 }

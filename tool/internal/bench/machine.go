@@ -26,6 +26,15 @@ type Machine struct {
 	Governor    string `json:"frequency_governor,omitempty"`
 }
 
+func (m Machine) String() string {
+	line := fmt.Sprintf("%s, %d CPUs, %s of memory, Linux %s, transparent huge pages: %s", m.Processor, m.CPUs,
+		text.Bytes(m.MemoryBytes), m.Kernel, m.HugePages)
+	if m.Governor != "" {
+		line += ", governor: " + m.Governor
+	}
+	return line
+}
+
 // ThisMachine describes the machine that tcm runs on, as far as it tells.
 func ThisMachine() Machine {
 	machine := Machine{

@@ -21,6 +21,9 @@ func (r *Results) WriteMarkdown(output io.Writer) error {
 	fmt.Fprintf(&page, "# Means\n\nMedians of %d interleaved runs on %s, %d CPUs, %s. Geometric means of ratios to %s; below 1 is better.\n",
 		r.Settings.Runs, r.Machine.Processor, r.Machine.CPUs, r.Started.Format("2006-01-02"), r.Settings.Baseline)
 	page.WriteString("*To best* is the mean of the ratios of time to the best of all allocators but ours.\n")
+	for _, difference := range r.Differences {
+		fmt.Fprintf(&page, "Joined from other conditions: %s.\n", difference)
+	}
 	r.writeMarkdownMeans(&page, "All workloads", len(r.Workloads), r.Summaries)
 	for _, set := range r.Sets {
 		r.writeMarkdownMeans(&page, setTitle(set.Set), set.Workloads, set.Summaries)

@@ -3,7 +3,7 @@
 package bench
 
 import (
-	"math"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -106,17 +106,22 @@ type Settings struct {
 
 // Results is everything a benchmark found.
 type Results struct {
-	Started    time.Time   `json:"started"`
-	Seconds    float64     `json:"seconds"`
-	Complete   bool        `json:"complete"`
-	Machine    Machine     `json:"machine"`
-	QuietFirst Quiet       `json:"quiet_before"`
-	Settings   Settings    `json:"settings"`
+	Started    time.Time `json:"started"`
+	Seconds    float64   `json:"seconds"`
+	Complete   bool      `json:"complete"`
+	Machine    Machine   `json:"machine"`
+	QuietFirst Quiet     `json:"quiet_before"`
+	Settings   Settings  `json:"settings"`
+	// Variables of tcm's environment that allocators obey, with their values. Every run had them.
+	Variables  []string    `json:"variables,omitempty"`
 	Allocators []Allocator `json:"allocators"`
 	Summaries  []Summary   `json:"summary"`
 	// Sets has the same for each set of workloads by itself.
 	Sets      []SetSummaries   `json:"sets"`
 	Workloads []WorkloadResult `json:"workloads"`
+	// Differences tell in what the benchmarks that were joined differ from the first, of which Machine, Settings and
+	// Allocators are.
+	Differences []string `json:"differences,omitempty"`
 }
 
 // LoadResults reads the samples of one or more benchmarks and joins them: the later ones add
@@ -131,14 +136,22 @@ func LoadResults(files []string) (*Results, error) {
 		if joined == nil {
 			joined = results
 		} else {
-			joined.join(results)
+			joined.join(results, file)
 		}
 	}
 	joined.Evaluate()
 	return joined, nil
 }
 
-func (r *Results) join(other *Results) {
+func (r *Results) join(other *Results, file string) {
+	for _, one := range append(r.differencesTo(other), other.Differences...) {
+		if one = file + ": " + one; !slices.Contains(r.Differences, one) {
+			r.Differences = append(r.Differences, one)
+		}
+	}
+	if other.QuietFirst.Worst() > r.QuietFirst.Worst() {
+		r.QuietFirst = other.QuietFirst
+	}
 	r.Seconds += other.Seconds
 	r.Complete = r.Complete && other.Complete
 	known := map[string]bool{}
@@ -162,6 +175,29 @@ func (r *Results) join(other *Results) {
 			r.Workloads = append(r.Workloads, added)
 		}
 	}
+}
+
+// differencesTo tells what makes the figures of another benchmark incomparable.
+func (r *Results) differencesTo(other *Results) []string {
+	var found []string
+	compare := func(what string, mine, theirs any) {
+		if a, b := fmt.Sprint(mine), fmt.Sprint(theirs); a != b {
+			found = append(found, fmt.Sprintf("%s %s instead of %s", what, b, a))
+		}
+	}
+	compare("machine", r.Machine, other.Machine)
+	compare("runs", r.Settings.Runs, other.Settings.Runs)
+	compare("repeats", r.Settings.Repeats, other.Settings.Repeats)
+	compare("timeout in seconds", r.Settings.TimeoutSeconds, other.Settings.TimeoutSeconds)
+	compare("baseline", r.Settings.Baseline, other.Settings.Baseline)
+	compare("noise limit", r.Settings.NoiseLimit, other.Settings.NoiseLimit)
+	compare("variables", r.Variables, other.Variables)
+	for _, theirs := range other.Allocators {
+		if mine := slices.IndexFunc(r.Allocators, func(one Allocator) bool { return one.Name == theirs.Name }); mine >= 0 {
+			compare(theirs.Name, r.Allocators[mine].identity(), theirs.identity())
+		}
+	}
+	return found
 }
 
 // Evaluate computes medians, ratios and means from the samples.
@@ -213,34 +249,38 @@ func (w *WorkloadResult) evaluate(baseline string) {
 	}
 }
 
-// best returns the best figure of each kind among all allocators but ours.
+// best returns the best figure of each kind among all allocators but ours; nil if there are none.
 func (w *WorkloadResult) best() *Figures {
 	var best *Figures
 	w.BestTime, w.BestMemory = "", ""
 	for _, cell := range w.Cells {
 		figures := cell.Median
-		if cell.Allocator == Ours || figures == nil {
+		if isOurs(cell.Allocator) || figures == nil {
 			continue
 		}
 		if best == nil {
-			first := *figures
-			best = &first
-			w.BestTime, w.BestMemory = cell.Allocator, cell.Allocator
-			continue
+			best = &Figures{}
 		}
-		if figures.Seconds < best.Seconds {
+		if takeLess(&best.Seconds, figures.Seconds) {
 			w.BestTime = cell.Allocator
 		}
-		if figures.PeakResident < best.PeakResident {
+		if takeLess(&best.PeakResident, figures.PeakResident) {
 			w.BestMemory = cell.Allocator
 		}
-		best.Seconds = math.Min(best.Seconds, figures.Seconds)
-		best.CPUSeconds = math.Min(best.CPUSeconds, figures.CPUSeconds)
-		best.PeakResident = math.Min(best.PeakResident, figures.PeakResident)
-		best.AverageResident = math.Min(best.AverageResident, figures.AverageResident)
-		best.Faults = math.Min(best.Faults, figures.Faults)
+		takeLess(&best.CPUSeconds, figures.CPUSeconds)
+		takeLess(&best.AverageResident, figures.AverageResident)
+		takeLess(&best.Faults, figures.Faults)
 	}
 	return best
+}
+
+// takeLess replaces a figure by a better one, and returns whether it did. 0 stands for none.
+func takeLess(best *float64, figure float64) bool {
+	if figure <= 0 || (*best > 0 && *best <= figure) {
+		return false
+	}
+	*best = figure
+	return true
 }
 
 func (c *Cell) evaluate() {

@@ -5,6 +5,7 @@ package bench
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -88,6 +89,47 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
+func TestBestIsAPeer(t *testing.T) {
+	results := someResults()
+	results.Workloads = results.Workloads[:1]
+	results.Allocators = append(results.Allocators, Allocator{Name: OursPerCPU})
+	cells := &results.Workloads[0].Cells
+	*cells = append(*cells, Cell{Allocator: OursPerCPU, Samples: samples(0.5, 10)})
+	// A peer that was too fast for an average, and took no CPU time that the kernel saw.
+	for i := range (*cells)[0].Samples {
+		sample := &(*cells)[0].Samples[i]
+		sample.AverageResident, sample.CPUSeconds, sample.Faults = 0, 0, 0
+	}
+	results.Evaluate()
+	ours := results.Workloads[0].Cell(Ours)
+	if best := results.Workloads[0]; best.BestTime != "peer" || best.BestMemory != "peer" {
+		t.Errorf("best: %q, %q", best.BestTime, best.BestMemory)
+	}
+	if want := (Ratios{Time: 0.5, CPU: 0.5, Memory: 4, AverageMemory: 4, Faults: 1}); *ours.ToBest != want {
+		t.Errorf("%+v, want %+v", *ours.ToBest, want)
+	}
+	if table := allTables(t, results); !strings.Contains(table, "ours/best") {
+		t.Error(table)
+	}
+	// Without peers there is nothing to relate to but the baseline.
+	*cells = []Cell{*ours, (*cells)[3]}
+	results.Allocators = []Allocator{{Name: Ours}, {Name: OursPerCPU}}
+	results.Settings.Baseline = OursPerCPU
+	results.Evaluate()
+	if table := allTables(t, results); strings.Contains(table, "ours/best") || !strings.Contains(table, "2.00") {
+		t.Error(table)
+	}
+}
+
+func allTables(t *testing.T, results *Results) string {
+	t.Helper()
+	var table bytes.Buffer
+	if err := errors.Join(results.WriteTable(&table), results.WriteDetails(&table), results.WriteMarkdown(&table)); err != nil {
+		t.Error(err)
+	}
+	return table.String()
+}
+
 func TestFailuresAreShown(t *testing.T) {
 	results := someResults()
 	summary := results.Summaries[2]
@@ -105,18 +147,51 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
+func writeSamplesOf(t *testing.T, path string, results *Results) string {
+	t.Helper()
+	var data bytes.Buffer
+	if err := results.WriteSamples(&data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestJoiningTellsDifferences(t *testing.T) {
+	t.Chdir(t.TempDir())
+	first, second := someResults(), someResults()
+	second.Machine.CPUs = 64
+	second.QuietFirst.Others = 5
+	second.Settings.NoiseLimit, second.Settings.Baseline = 0.5, Ours
+	second.Allocators[2].Version = "7"
+	second.Variables = []string{"TCMALLOC_MODE=debug"}
+	joined, err := LoadResults([]string{writeSamplesOf(t, "1", first), writeSamplesOf(t, "2", second), writeSamplesOf(t, "3", first)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What was joined does not lose them when it is joined again.
+	joined, err = LoadResults([]string{writeSamplesOf(t, "4", joined), "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := allTables(t, joined)
+	for _, want := range []string{"2: machine , 64 CPUs", "2: noise limit 0.5 instead of 0.1", "2: baseline ours instead of glibc",
+		"2: peer 7 [] map[] instead of [] map[]", "2: variables [TCMALLOC_MODE=debug] instead of []"} {
+		if strings.Count(table, "JOINED FROM OTHER CONDITIONS: "+want) != 1 || strings.Count(table, "Joined from other conditions: "+want) != 1 {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if len(joined.Differences) != 5 || joined.QuietFirst.Others != 5 {
+		t.Errorf("%q, %+v", joined.Differences, joined.QuietFirst)
+	}
+}
+
 func TestResultsSurviveTheirFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, results *Results) string {
-		var data bytes.Buffer
-		if err := results.WriteSamples(&data); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, data.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
+		return writeSamplesOf(t, filepath.Join(folder, name), results)
 	}
 	first, second := someResults(), someResults()
 	first.Workloads = first.Workloads[:3]
@@ -128,7 +203,7 @@ func TestResultsSurviveTheirFile(t *testing.T) {
 	if !reflect.DeepEqual(joined.Workloads, someResults().Workloads) {
 		t.Errorf("%+v\nbecame %+v", someResults().Workloads, joined.Workloads)
 	}
-	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] {
+	if len(joined.Workloads) != 4 || joined.Summaries[1] != someResults().Summaries[1] || len(joined.Differences) != 0 {
 		t.Errorf("%d workloads, %+v", len(joined.Workloads), joined.Summaries)
 	}
 }
@@ -172,7 +247,7 @@ func TestChartsAreWellFormed(t *testing.T) {
 func TestNewSample(t *testing.T) {
 	result := launch.Result{WallNs: 3e9, UserUs: 1e6, SystemUs: 5e5, MaxRSSKiB: 10, AverageRSSKiB: 6, MinorFaults: 7, MajorFaults: 1}
 	sample := newSample(result)
-	if err := sample.add([]byte("talk\n{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}\n")); err != nil {
+	if err := sample.add("{\"ops\":5,\"seconds\":2,\"bytes\":9,\"list\":[1]}"); err != nil {
 		t.Fatal(err)
 	}
 	if sample.Seconds != 2 || sample.WallSeconds != 3 || sample.CPUSeconds != 1.5 || sample.Ops != 5 ||
@@ -180,11 +255,11 @@ func TestNewSample(t *testing.T) {
 		t.Errorf("%+v", sample)
 	}
 	sample = newSample(result)
-	if err := sample.add([]byte("{}")); err != nil || sample.Seconds != 3 {
+	if err := sample.add("{}"); err != nil || sample.Seconds != 3 {
 		t.Errorf("without seconds: %+v, %v", sample, err)
 	}
-	for _, output := range []string{"", "{}\nbye", "12"} {
-		if err := sample.add([]byte(output)); err == nil {
+	for _, output := range []string{"", "bye", "12"} {
+		if err := sample.add(output); err == nil {
 			t.Errorf("%q is taken", output)
 		}
 	}

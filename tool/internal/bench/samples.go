@@ -51,7 +51,7 @@ func (r *Results) WriteSamples(output io.Writer) error {
 		value any
 	}{
 		{"started", r.Started}, {"seconds", r.Seconds}, {"complete", r.Complete}, {"machine", r.Machine},
-		{"quiet_before", r.QuietFirst}, {"settings", r.Settings}, {"allocators", r.Allocators}, {"columns", names},
+		{"quiet_before", r.QuietFirst}, {"settings", r.Settings}, {"variables", r.Variables}, {"differences", r.Differences}, {"allocators", r.Allocators}, {"columns", names},
 	} {
 		fmt.Fprintf(&out, "%q: ", member.name)
 		if err := encode(&out, member.value); err != nil {

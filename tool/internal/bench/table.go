@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -41,8 +42,7 @@ func (r *Results) WriteTable(output io.Writer) error {
 }
 
 func (r *Results) writeConditions(output io.Writer) {
-	fmt.Fprintf(output, "%s, %d CPUs, %s of memory, Linux %s, transparent huge pages: %s\n", r.Machine.Processor,
-		r.Machine.CPUs, text.Bytes(r.Machine.MemoryBytes), r.Machine.Kernel, r.Machine.HugePages)
+	fmt.Fprintln(output, r.Machine)
 	state := "quiet"
 	if !r.QuietFirst.IsQuiet {
 		state = "NOT QUIET"
@@ -51,17 +51,16 @@ func (r *Results) writeConditions(output io.Writer) {
 		r.Started.Format(time.RFC3339), state, r.QuietFirst.Others, r.QuietFirst.LoadAverage)
 	noisy, samples := r.countNoisy()
 	fmt.Fprintf(output, "medians of %d interleaved runs, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
-		r.Settings.Runs, counted(len(r.Workloads), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+		r.Settings.Runs, text.Counted(int64(len(r.Workloads)), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+	if len(r.Variables) > 0 {
+		fmt.Fprintf(output, "every program ran with %s\n", strings.Join(r.Variables, " "))
+	}
+	for _, difference := range r.Differences {
+		fmt.Fprintf(output, "JOINED FROM OTHER CONDITIONS: %s\n", difference)
+	}
 	if !r.Complete {
 		fmt.Fprintln(output, "INCOMPLETE: interrupted before the last workload")
 	}
-}
-
-func counted(count int, what string) string {
-	if count == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", count, what)
 }
 
 func (r *Results) countNoisy() (noisy, all int) {
@@ -123,7 +122,7 @@ func bytesOrDash(bytes float64) string {
 }
 
 // writeMatrix writes one line for each workload: the baseline's figure, every allocator's ratio
-// to it, and ours to the best peer.
+// to it, and ours to the best peer, if there is any.
 func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) float64,
 	absolute func(*Figures) string, included func(*WorkloadResult) bool) {
 	fmt.Fprintf(output, "\n%s (* noisy)\n", title)
@@ -132,7 +131,11 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 	for _, allocator := range r.others() {
 		fmt.Fprintf(table, "%s\t", allocator)
 	}
-	fmt.Fprintf(table, "%s/best\t\n", Ours)
+	hasPeers := slices.ContainsFunc(r.Allocators, func(allocator Allocator) bool { return !isOurs(allocator.Name) })
+	if hasPeers {
+		fmt.Fprintf(table, "%s/best\t", Ours)
+	}
+	fmt.Fprintln(table)
 	for i := range r.Workloads {
 		workload := &r.Workloads[i]
 		if !included(workload) {
@@ -142,7 +145,10 @@ func (r *Results) writeMatrix(output io.Writer, title string, of func(*Ratios) f
 		for _, allocator := range r.others() {
 			fmt.Fprintf(table, "%s\t", entry(workload.Cell(allocator), of))
 		}
-		fmt.Fprintf(table, "%s\t\n", toBest(workload.Cell(Ours), of))
+		if hasPeers {
+			fmt.Fprintf(table, "%s\t", toBest(workload.Cell(Ours), of))
+		}
+		fmt.Fprintln(table)
 	}
 	table.Flush()
 }

@@ -6,6 +6,8 @@ package doctor
 import (
 	"fmt"
 	"strings"
+
+	"tcm/internal/text"
 )
 
 // State says how serious a finding is.
@@ -72,13 +74,6 @@ func (d Diagnosis) Text() string {
 			fmt.Fprintf(&out, "%-8s %-20s -> %s\n", "", "", check.Advice)
 		}
 	}
-	fmt.Fprintf(&out, "%s, %s\n", counted(d.Problems, "problem"), counted(d.Notes, "note"))
+	fmt.Fprintf(&out, "%s, %s\n", text.Counted(int64(d.Problems), "problem"), text.Counted(int64(d.Notes), "note"))
 	return out.String()
-}
-
-func counted(count int, what string) string {
-	if count == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", count, what)
 }

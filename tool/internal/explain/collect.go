@@ -6,7 +6,6 @@
 package explain
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,11 +16,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"tcm/internal/bench"
 	"tcm/internal/launch"
+	"tcm/internal/text"
 )
 
 // memory is what callgrind simulates behind a program: two levels of caches. Their lines may be
@@ -89,7 +88,7 @@ type Collector struct {
 // Collect fills in all of a side that does not come from runs of the benchmark. Sides are collected
 // at the same time, because nothing that is counted depends on the time.
 func (c *Collector) Collect(ctx context.Context, sides map[*Side]bench.Allocator) error {
-	var tasks []func() error
+	var tasks []func(context.Context) error
 	for side, allocator := range sides {
 		paths, err := realPaths(allocator.Libraries)
 		if err != nil {
@@ -98,12 +97,18 @@ func (c *Collector) Collect(ctx context.Context, sides map[*Side]bench.Allocator
 		side.Libraries = paths
 		side.Allocator = allocator.Name
 		tasks = append(tasks,
-			func() (err error) { side.Caches, err = c.simulate(ctx, allocator, caches, "caches"); return err },
-			func() (err error) { side.TLBs, err = c.simulate(ctx, allocator, tlbs, "TLBs"); return err },
-			func() (err error) { side.Neighbours, err = c.neighbours(ctx, allocator); return err },
-			func() (err error) { side.Calls, err = c.systemCalls(ctx, allocator); return err })
+			func(ctx context.Context) (err error) {
+				side.Caches, err = c.simulate(ctx, allocator, caches, "caches")
+				return err
+			},
+			func(ctx context.Context) (err error) {
+				side.TLBs, err = c.simulate(ctx, allocator, tlbs, "TLBs")
+				return err
+			},
+			func(ctx context.Context) (err error) { side.Neighbours, err = c.neighbours(ctx, allocator); return err },
+			func(ctx context.Context) (err error) { side.Calls, err = c.systemCalls(ctx, allocator); return err })
 	}
-	return inParallel(tasks, runtime.NumCPU())
+	return inParallel(ctx, tasks, runtime.NumCPU())
 }
 
 func realPaths(libraries []string) ([]string, error) {
@@ -121,21 +126,28 @@ func realPaths(libraries []string) ([]string, error) {
 	return paths, nil
 }
 
-func inParallel(tasks []func() error, most int) error {
+// inParallel runs tasks, so many at a time. The first one that fails calls off the others, and its error is returned.
+func inParallel(ctx context.Context, tasks []func(context.Context) error, most int) error {
+	ctx, callOff := context.WithCancelCause(ctx)
+	defer callOff(nil)
 	var group sync.WaitGroup
 	room := make(chan struct{}, most)
-	failures := make([]error, len(tasks))
-	for i, task := range tasks {
+	for _, task := range tasks {
 		group.Add(1)
 		go func() {
 			defer group.Done()
 			room <- struct{}{}
 			defer func() { <-room }()
-			failures[i] = task()
+			if ctx.Err() != nil {
+				return
+			}
+			if err := task(ctx); err != nil {
+				callOff(err)
+			}
 		}()
 	}
 	group.Wait()
-	return errors.Join(failures...)
+	return context.Cause(ctx)
 }
 
 func (c *Collector) words() []string { return append(c.Build.Words(c.Workload), c.Short...) }
@@ -197,7 +209,7 @@ func (c *Collector) neighbours(ctx context.Context, allocator bench.Allocator) (
 	}
 	variables := allocator.Environment()
 	variables["NEIGHBOURS_FILE"] = counts.Name()
-	variables["LD_PRELOAD"] = launch.Preload(append([]string{path}, allocator.Libraries...))
+	variables["LD_PRELOAD"] = strings.Join(append([]string{path}, allocator.Libraries...), ":")
 	if err := c.run(ctx, allocator.Name+": neighbours", c.words(), variables); err != nil {
 		return Neighbours{}, err
 	}
@@ -208,7 +220,7 @@ func (c *Collector) neighbours(ctx context.Context, allocator bench.Allocator) (
 	return ParseNeighbours(lines)
 }
 
-// run runs a command in a process group of its own, so that it ends with all its children.
+// run runs a command, which ends with all its children.
 func (c *Collector) run(ctx context.Context, what string, words []string, variables map[string]string) error {
 	c.Progress(what)
 	ctx, cancel := context.WithTimeout(ctx, simulatorLimit)
@@ -226,22 +238,14 @@ func (c *Collector) run(ctx context.Context, what string, words []string, variab
 		defer file.Close()
 		command.Stdin = file
 	}
-	var complaints bytes.Buffer
+	complaints := text.Tail{Size: bench.MostOutput}
 	command.Stderr = &complaints
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
-	command.WaitDelay = time.Second
-	err := command.Run()
+	err := launch.RunGroup(command)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, ctx.Err())
 	case err != nil:
-		return fmt.Errorf("%s: %w: %s", what, err, lastLine(complaints.String()))
+		return fmt.Errorf("%s: %w: %s", what, err, complaints.LastLine())
 	}
 	return nil
-}
-
-func lastLine(words string) string {
-	words = strings.TrimSpace(words)
-	return words[strings.LastIndexByte(words, '\n')+1:]
 }

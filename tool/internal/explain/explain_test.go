@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,37 @@ func recordedReport(t *testing.T) *Report {
 			PeakResident: 1 << 20, Neighbours: neighbours, Calls: calls, Caches: recorded(t, "ours.caches"), TLBs: recorded(t, "ours.tlbs")},
 		Peer: &Side{Allocator: "glibc", Seconds: 2, Faults: 50, PeakResident: 1 << 20, Neighbours: neighbours, Calls: calls,
 			Caches: recorded(t, "glibc.caches"), TLBs: recorded(t, "glibc.tlbs")},
+	}
+}
+
+func TestFailureCallsOthersOff(t *testing.T) {
+	broken := errors.New("broken")
+	begun := make(chan struct{})
+	waits := func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	fails := func(context.Context) error {
+		<-begun
+		return broken
+	}
+	if err := inParallel(t.Context(), []func(context.Context) error{waits, fails}, 2); !errors.Is(err, broken) || errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	runs := 0
+	count := func(context.Context) error { runs++; return broken }
+	if err := inParallel(t.Context(), []func(context.Context) error{count, count, count}, 1); !errors.Is(err, broken) || runs != 1 {
+		t.Errorf("%d, %v", runs, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := inParallel(ctx, []func(context.Context) error{count}, 1); !errors.Is(err, context.Canceled) || runs != 1 {
+		t.Errorf("%d, %v", runs, err)
+	}
+	done := func(context.Context) error { return nil }
+	if err := inParallel(t.Context(), []func(context.Context) error{done, done}, 2); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -211,8 +211,7 @@ type Process struct {
 	timeout time.Duration
 }
 
-// Start starts a program in a process group of its own, so that it can be ended with all its
-// children.
+// Start starts a program in a process group of its own, which ends with it.
 func Start(launcher string, run Command) (*Process, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -230,16 +229,13 @@ func Start(launcher string, run Command) (*Process, error) {
 	command.Stdout = run.Output
 	command.Stderr = run.Errors
 	command.ExtraFiles = []*os.File{writer}
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// A grandchild that outlives the program must not hold up the end through its output.
-	command.WaitDelay = time.Second
-	if err := command.Start(); err != nil {
+	if err := startGroup(command); err != nil {
 		reader.Close()
 		return nil, err
 	}
 	process := &Process{command: command, results: reader, ended: make(chan struct{}), timeout: run.Timeout}
 	go func() {
-		process.waitErr = command.Wait()
+		process.waitErr = waitGroup(command)
 		close(process.ended)
 	}()
 	return process, nil
@@ -248,7 +244,7 @@ func Start(launcher string, run Command) (*Process, error) {
 // Kill ends the program and all its children.
 func (p *Process) Kill() {
 	// The group is gone if everything in it has ended.
-	_ = syscall.Kill(-p.command.Process.Pid, syscall.SIGKILL)
+	_ = killGroup(p.command.Process.Pid)
 }
 
 // Ended is closed when the program has ended.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -124,25 +125,58 @@ func TestProgramThatCannotStart(t *testing.T) {
 	}
 }
 
-func TestTimeoutEndsChildrenToo(t *testing.T) {
-	// The grandchild holds the write end; reading ends when it is gone.
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	_, err = Run(context.Background(), buildLauncher(t), Command{
-		Program: []string{"sh", "-c", "sleep 100 & wait"}, Output: writer, Timeout: 50 * time.Millisecond,
-	})
-	if !errors.Is(err, ErrTimeout) {
-		t.Errorf("%v", err)
-	}
-	writer.Close()
+// awaitNoWriter fails if something that was started with the other end of a pipe as its output lives on.
+func awaitNoWriter(t *testing.T, reader *os.File) {
+	t.Helper()
 	if err := reader.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if count, err := reader.Read(make([]byte, 1)); count != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a grandchild lives on: %d, %v", count, err)
+	}
+}
+
+func TestChildrenEndWithTheirProgram(t *testing.T) {
+	launcher := buildLauncher(t)
+	for script, want := range map[string]error{"sleep 100 & wait": ErrTimeout, "sleep 100 & exit 0": nil} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close()
+		limit := testTimeout
+		if want != nil {
+			limit = 50 * time.Millisecond
+		}
+		_, err = Run(context.Background(), launcher, Command{Program: []string{"sh", "-c", script}, Output: writer, Timeout: limit})
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", script, err)
+		}
+		writer.Close()
+		awaitNoWriter(t, reader)
+	}
+}
+
+func TestRunGroup(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	command := exec.CommandContext(context.Background(), "sh", "-c", "sleep 100 & exit 7")
+	command.Stdout = writer
+	if err := RunGroup(command); command.ProcessState.ExitCode() != 7 {
+		t.Errorf("%v", err)
+	}
+	writer.Close()
+	awaitNoWriter(t, reader)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := RunGroup(exec.CommandContext(ctx, "sleep", "100")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := RunGroup(exec.CommandContext(context.Background(), "/nonexistent")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
 	}
 }
 

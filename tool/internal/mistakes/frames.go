@@ -74,17 +74,10 @@ func (s *Symbolizer) frames(line stackLine) []symbols.Frame {
 func (s *Symbolizer) Problems() []string {
 	var made []string
 	for problem, count := range s.unread {
-		made = append(made, fmt.Sprintf("%s; %s stay as they are", problem, counted(count, "address", "addresses")))
+		made = append(made, fmt.Sprintf("%s; %s stay as they are", problem, text.Counted(count, "address")))
 	}
 	slices.Sort(made)
 	return made
-}
-
-func counted(count int64, one, many string) string {
-	if count == 1 {
-		return "1 " + one
-	}
-	return text.Count(count) + " " + many
 }
 
 // Line returns what takes the place of a line without its end: a line for each function at the address, or the line itself.

@@ -18,6 +18,9 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tcm/internal/launch"
+	"tcm/internal/text"
 )
 
 // Status is what became of a peer.
@@ -483,40 +486,18 @@ func run(ctx context.Context, log io.Writer, directory string, variables []strin
 	return runTo(ctx, log, log, directory, variables, name, words...)
 }
 
-// runTo is run with standard output elsewhere. The error quotes the end of what the step said.
+// runTo is run with standard output elsewhere. A step that is called off ends with all that it has started. The error quotes the end of what the step said.
 func runTo(ctx context.Context, output, log io.Writer, directory string, variables []string, name string, words ...string) error {
-	var said tail
+	const kept, shown = 4096, 3
+	said := text.Tail{Size: kept}
 	command := exec.CommandContext(ctx, name, words...)
 	command.Dir = directory
 	command.Env = append(os.Environ(), variables...)
 	command.Stdout = output
 	command.Stderr = io.MultiWriter(log, &said)
 	fmt.Fprintf(log, "%s\n", strings.Join(command.Args, " "))
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, said.lastLines())
+	if err := launch.RunGroup(command); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, text.LastLines(said.String(), shown))
 	}
 	return nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct{ data []byte }
-
-const tailSize = 4096
-
-func (t *tail) Write(data []byte) (int, error) {
-	t.data = append(t.data, data...)
-	if len(t.data) > 2*tailSize {
-		t.data = append([]byte{}, t.data[len(t.data)-tailSize:]...)
-	}
-	return len(data), nil
-}
-
-// lastLines joins the last lines into one.
-func (t *tail) lastLines() string {
-	const count = 3
-	lines := strings.Split(strings.TrimSpace(string(t.data)), "\n")
-	if len(lines) > count {
-		lines = lines[len(lines)-count:]
-	}
-	return strings.Join(lines, " | ")
 }

@@ -3,6 +3,9 @@
 package peers
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -126,21 +129,31 @@ func TestMissingFrom(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	var said tail
-	for range 1000 {
-		if _, err := said.Write([]byte("a line of some length\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := said.Write([]byte("one\ntwo\nthree\n")); err != nil {
+func TestStepThatIsCalledOffEndsItsChildren(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := said.lastLines(); got != "one | two | three" {
-		t.Errorf("%q", got)
+	defer reader.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		ended <- runTo(ctx, writer, io.Discard, "", nil, "sh", "-c", "sleep 100 & echo; wait")
+	}()
+	const limit = 30 * time.Second
+	if err := reader.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
 	}
-	if len(said.data) > 2*tailSize {
-		t.Errorf("keeps %d bytes", len(said.data))
+	if _, err := reader.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a step that was called off is done")
+	}
+	writer.Close()
+	if count, err := reader.Read(make([]byte, 1)); count != 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a child lives on: %d, %v", count, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -59,22 +60,36 @@ const maxLine = 64 << 10
 // left out: a process may have been killed while it wrote.
 func ParseAllocator(input io.Reader) (Allocator, error) {
 	var sum Allocator
-	scanner := bufio.NewScanner(input)
-	scanner.Buffer(nil, maxLine)
-	for scanner.Scan() {
-		var one line
-		if json.Unmarshal(bytes.TrimSpace(scanner.Bytes()), &one) != nil || one.Pid == nil {
-			continue
+	lines := bufio.NewReaderSize(input, maxLine)
+	inLongLine := false
+	for {
+		content, isCut, err := lines.ReadLine()
+		if errors.Is(err, io.EOF) {
+			return sum, nil
 		}
-		if sum.Processes == 0 || one.PeakMappedBytes > sum.PeakMappedBytes {
-			sum.LiveBytes, sum.MappedBytes, sum.PeakMappedBytes = one.LiveBytes, one.MappedBytes, one.PeakMappedBytes
+		if err != nil {
+			return sum, err
 		}
-		sum.Processes++
-		sum.AllocatedBytes += one.AllocatedBytes
-		sum.Allocations += one.Allocations
-		sum.FrontEnd, sum.FrontEndReason = one.FrontEnd, one.FrontEndReason
+		if !isCut && !inLongLine {
+			sum.add(content)
+		}
+		inLongLine = isCut
 	}
-	return sum, scanner.Err()
+}
+
+// add adds what one process wrote, if it is that.
+func (a *Allocator) add(content []byte) {
+	var one line
+	if json.Unmarshal(bytes.TrimSpace(content), &one) != nil || one.Pid == nil {
+		return
+	}
+	if a.Processes == 0 || one.PeakMappedBytes > a.PeakMappedBytes {
+		a.LiveBytes, a.MappedBytes, a.PeakMappedBytes = one.LiveBytes, one.MappedBytes, one.PeakMappedBytes
+	}
+	a.Processes++
+	a.AllocatedBytes += one.AllocatedBytes
+	a.Allocations += one.Allocations
+	a.FrontEnd, a.FrontEndReason = one.FrontEnd, one.FrontEndReason
 }
 
 // Report is what tcm run tells.

@@ -30,9 +30,11 @@ func TestParseAllocator(t *testing.T) {
 		{oneLine + oneLine[:40], one},
 		{oneLine + `{"pid":2,"front_end":"per_cpu","front_end_reason":"why"}`, Allocator{Processes: 2, AllocatedBytes: 100, Allocations: 10, LiveBytes: 5, MappedBytes: 1000, PeakMappedBytes: 2000, FrontEnd: "per_cpu", FrontEndReason: "why"}},
 		{"{}\nrubbish\n" + oneLine, one},
+		{oneLine + strings.Repeat("x", 3*maxLine) + "\n" + oneLine, two},
+		{oneLine + strings.Repeat("x", maxLine) + oneLine, one},
 	} {
 		if got, err := ParseAllocator(strings.NewReader(test.input)); err != nil || got != test.want {
-			t.Errorf("%q: %+v, %v", test.input, got, err)
+			t.Errorf("%.500q: %+v, %v", test.input, got, err)
 		}
 	}
 }

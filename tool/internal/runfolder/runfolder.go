@@ -50,6 +50,9 @@ type Folder struct {
 	path     string
 	settings []string
 	isShared bool
+	// noRoom is what NoRoom returns once it has tried.
+	noRoom error
+	tried  bool
 }
 
 // Make makes a folder whose name begins with the prefix. The caller removes it.
@@ -128,8 +131,15 @@ func Without(inherited []string) []string {
 // roomForMost is the size of a file that is larger than most profiles.
 const roomForMost = 1 << 20
 
-// NoRoom returns why a file cannot be written to the folder, such as a full file system; nil if one can.
+// NoRoom returns why a file cannot be written to the folder, such as a full file system; nil if one can. It tries once.
 func (f *Folder) NoRoom() error {
+	if !f.tried {
+		f.noRoom, f.tried = f.tryRoom(), true
+	}
+	return f.noRoom
+}
+
+func (f *Folder) tryRoom() error {
 	file, err := os.CreateTemp(f.path, "room")
 	if err == nil {
 		_, err = file.Write(make([]byte, roomForMost))

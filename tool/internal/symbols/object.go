@@ -16,6 +16,8 @@ import (
 	"sort"
 	"strings"
 	"syscall"
+
+	"tcm/internal/text"
 )
 
 // debugFolder is where distributions install debugging information.
@@ -78,13 +80,13 @@ func (f *elfFile) Close() { f.closer.Close() }
 func openELF(path string) (*elfFile, error) {
 	// A pipe with this name must not make the tool wait.
 	if info, err := os.Stat(path); err != nil {
-		return nil, unwrapPath(err)
+		return nil, text.WithoutPath(err)
 	} else if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
 	opened, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, unwrapPath(err)
+		return nil, text.WithoutPath(err)
 	}
 	file, err := elf.NewFile(opened)
 	if err != nil {
@@ -92,15 +94,6 @@ func openELF(path string) (*elfFile, error) {
 		return nil, fmt.Errorf("not an ELF file: %w", err)
 	}
 	return &elfFile{file, opened}, nil
-}
-
-// unwrapPath leaves the path out of an error, because messages begin with it.
-func unwrapPath(err error) error {
-	var failed *os.PathError
-	if errors.As(err, &failed) {
-		return failed.Err
-	}
-	return err
 }
 
 // newObject reads what lookups need; debug is closed.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"tcm/internal/text"
 )
 
 // vdsoName stands for the code that the kernel maps into every process, in place of a path.
@@ -37,7 +39,7 @@ func openVDSO(buildID string) (*object, error) {
 func ownVDSO() ([]byte, error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return nil, unwrapPath(err)
+		return nil, text.WithoutPath(err)
 	}
 	for line := range strings.Lines(string(maps)) {
 		var start, end int64
@@ -49,7 +51,7 @@ func ownVDSO() ([]byte, error) {
 		}
 		memory, err := os.Open("/proc/self/mem")
 		if err != nil {
-			return nil, unwrapPath(err)
+			return nil, text.WithoutPath(err)
 		}
 		defer memory.Close()
 		return io.ReadAll(io.NewSectionReader(memory, start, end-start))

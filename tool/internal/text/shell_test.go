@@ -10,7 +10,7 @@ import (
 
 func TestShellWords(t *testing.T) {
 	for _, words := range [][]string{
-		{"prog"}, {"prog", "-x", "a=b"}, {"prog", "a b", "", "it's", "$HOME", "*", `\`, "x;y"},
+		{"prog"}, {"prog", "-x", "a=b"}, {"prog", "a b", "", "it's", "$HOME", "*", `\`, "x;y", "a\rb", "a^b"},
 	} {
 		line := ShellWords(words)
 		got, err := exec.Command("sh", "-c", `printf '<%s>' `+line).Output()
@@ -20,6 +20,12 @@ func TestShellWords(t *testing.T) {
 	}
 	if got := ShellWords([]string{"prog", "-x"}); got != "prog -x" {
 		t.Errorf("needless quotes: %s", got)
+	}
+	if got := ShellWords([]string{"a=b", "c=d"}); got != "'a=b' c=d" {
+		t.Errorf("a program becomes a variable: %s", got)
+	}
+	if got := ShellLine([]string{"prog", strings.Repeat("x", 500)}); len(got) != 505 {
+		t.Errorf("%s", got)
 	}
 	if got := ShellWords([]string{"prog", strings.Repeat("x", 500)}); got != "prog ..." {
 		t.Errorf("%s", got)

@@ -57,6 +57,17 @@ func Count(count int64) string {
 	return sign + out.String()
 }
 
+// Counted writes a number of things, whose name is one in the singular that takes an s, or es after an s.
+func Counted(number int64, noun string) string {
+	if number == 1 {
+		return "1 " + noun
+	}
+	if strings.HasSuffix(noun, "s") {
+		noun += "e"
+	}
+	return Count(number) + " " + noun + "s"
+}
+
 // Bracketed returns the chosen word of a line like "always [madvise] never", or the whole line
 // where none is.
 func Bracketed(line string) string {

@@ -36,6 +36,17 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestCounted(t *testing.T) {
+	for _, test := range []struct {
+		number     int64
+		noun, want string
+	}{{0, "block", "0 blocks"}, {1, "address", "1 address"}, {2000, "address", "2,000 addresses"}} {
+		if got := Counted(test.number, test.noun); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}
+
 func TestRatio(t *testing.T) {
 	for ratio, want := range map[float64]string{1: "1.00", 0.555: "0.56", 0.0123: "0.012", 12.3: "12.30"} {
 		if got := Ratio(ratio); got != want {
