@@ -42,8 +42,9 @@ func (r *Results) writeMarkdownMeans(page *strings.Builder, title string, worklo
 	page.WriteString("| allocator | time | by family | CPU | peak | faults | to best | over 1.10 | over 1.25 | failed |\n")
 	page.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range summaries {
-		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s | %s | %d | %d | %d |\n", s.Allocator, orDash(s.Time), orDash(s.TimeByFamily),
-			orDash(s.CPU), orDash(s.Memory), orDash(s.Faults), orDash(s.ToBest), s.Notable, s.Excessive, s.Failures)
+		toBest := s.columns()
+		fmt.Fprintf(page, "| %s | %s | %s | %s | %s | %s | %s | %s | %s | %d |\n", s.Allocator, orDash(s.Time), orDash(s.TimeByFamily),
+			orDash(s.CPU), orDash(s.Memory), orDash(s.Faults), toBest[0], toBest[1], toBest[2], s.Failures)
 	}
 }
 

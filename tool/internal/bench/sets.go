@@ -5,6 +5,9 @@ package bench
 import (
 	"crypto/sha256"
 	"math"
+	"strconv"
+
+	"tcm/internal/text"
 )
 
 // Set is one of the two halves of the workloads. The allocator is tuned on one of them only, so
@@ -54,6 +57,14 @@ type Distance struct {
 	// Notable and Excessive count the workloads in which the ratio is above 1.10 and 1.25.
 	Notable   int `json:"workloads_over_1_10"`
 	Excessive int `json:"workloads_over_1_25"`
+}
+
+// columns are the ratio and the counts for a table, or dashes where there is no peer.
+func (d Distance) columns() [3]string {
+	if d.ToBest == 0 {
+		return [3]string{"-", "-", "-"}
+	}
+	return [3]string{text.Ratio(d.ToBest), strconv.Itoa(d.Notable), strconv.Itoa(d.Excessive)}
 }
 
 func distance(ratios []float64) Distance {

@@ -88,9 +88,10 @@ func writeSummary(output io.Writer, title string, workloads, timed int, summarie
 	table := newTable(output)
 	fmt.Fprintln(table, "allocator\ttime\tby family\tCPU\tpeak\taverage\tfaults\tto best\tover 1.10\tover 1.25\ttime over\tmemory over\tfailed\t")
 	for _, summary := range summaries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
+		toBest := summary.columns()
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d of %d\t%d of %d\t%d\t\n", summary.Allocator,
 			orDash(summary.Time), orDash(summary.TimeByFamily), orDash(summary.CPU), orDash(summary.Memory),
-			orDash(summary.AverageMemory), orDash(summary.Faults), orDash(summary.ToBest), summary.Notable, summary.Excessive,
+			orDash(summary.AverageMemory), orDash(summary.Faults), toBest[0], toBest[1], toBest[2],
 			summary.TimeWorkloads, timed, summary.Workloads, workloads, summary.Failures)
 	}
 	table.Flush()
