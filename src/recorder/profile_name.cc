@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "profile_format/proto_name.h"
 #include "system/directory.h"
 #include "system/system_calls.h"
 
@@ -32,8 +33,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
 bool IsOldProfile(std::string_view name, std::string_view base) {
   if (!StartsWith(name, base)) return false;
   name.remove_prefix(base.size());
-  constexpr std::string_view kProto = ".pb.gz";
-  if (EndsWith(name, kProto)) name.remove_suffix(kProto.size());
+  if (IsProtoName(name)) name.remove_suffix(kProtoSuffix.size());
   constexpr std::string_view kExtension = ".heap";
   return name.size() > kExtension.size() && name[0] == '.' && EndsWith(name, kExtension);
 }
