@@ -197,7 +197,7 @@ class MallocExtension final {
   }
   static void SetBackgroundProcessSleepInterval(std::chrono::nanoseconds value) {
     if (tcmalloc_set_background_interval_ns == nullptr) return;
-    tcmalloc_set_background_interval_ns(std::max<int64_t>(value.count(), 0));
+    tcmalloc_set_background_interval_ns(value.count());
   }
 
   // The rate at which background actions give back free pages in any case, in addition to pages

@@ -33,6 +33,18 @@ class CheckNamesTest(TreeTest):
         self.write("docs/page.md", "\n".join(ALLOWED))
         self.assertEqual(check_names.check(self.root), [])
 
+    def test_finds_types_of_one_name(self):
+        self.write("src/a/one.h", "namespace tcmalloc {\nclass Twice final : public Base {\n};\n}\n")
+        self.write("src/b/two.h", "namespace tcmalloc {\n\nstruct alignas(64) Twice {\n};\n}\n")
+        self.assert_one_complaint(check_names.check(self.root), "src/b/two.h:3:", "Twice", "src/a/one.h:2")
+
+    def test_accepts_types_that_are_a_files_own(self):
+        own = "namespace tcmalloc {\nnamespace {\nclass Twice {\n};\n}  // namespace\n}\n"
+        self.write("src/a/one.cc", own)
+        self.write("src/b/two.cc", own)
+        self.write("src/b/three.h", "class Twice;\nclass Other {\n  struct Twice {\n  };\n};\n")
+        self.assertEqual(check_names.check(self.root), [])
+
     def test_reads_past_binary_and_lock_files(self):
         (self.root / "image.png").write_bytes(b"\xff\xfe TO" + b"DO")
         self.write("Cargo.lock", "registry+https://github.com/rust-lang/crates" + ".io-index")

@@ -40,7 +40,7 @@ void CheckTransfer(uint8_t c, Transfer& transfer, size_t* most) {
 // such. Other memory may have been protected by the program before it freed it.
 bool CheckFreshSpans() {
   // To read a hole in a file takes a page, and is a fault if there is none.
-  if (!heap.options().memfs_malloc_path.empty()) return false;
+  if (heap.memory().HasFile()) return false;
   size_t most = kMostFreshSpans;
   return heap.page_heap().ForEachFreshSpan(kMostSpans, [&most](const Span& span) {
     if (most == 0) return;
@@ -67,8 +67,7 @@ void CheckFreeObjects(Entry entry) {
 // Returns true if other processes may write to the heap: children of fork share memory that comes
 // from a file, and what they write there is no mistake.
 bool SharesMemory(const Options& options) {
-  return options.devmem_limit != 0 ||
-         (!options.memfs_malloc_path.empty() && !options.memfs_map_private);
+  return heap.memory().HasFile() && (options.devmem_start != 0 || !options.memfs_map_private);
 }
 
 }  // namespace

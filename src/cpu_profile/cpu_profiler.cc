@@ -16,7 +16,6 @@
 #include "cpu_profile/stack_buffers.h"
 #include "profile_format/profile_file.h"
 #include "system/clock.h"
-#include "system/environment.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 #include "unwind/stack_trace.h"
@@ -28,12 +27,6 @@ constinit CpuProfiler cpu_profiler;
 namespace {
 
 constinit StackBuffers stack_buffers;
-
-int64_t NanosecondsSince1970() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 // Returns true if the file can be written; reports why not.
 bool CanWrite(const char* path) { return ProfileFile(path).ok(); }
@@ -47,6 +40,16 @@ size_t StoreWorkingDirectory(char* to, size_t capacity) {
   if (bytes <= 1 || to[0] != '/') return 0;
   to[bytes - 1] = '/';
   return static_cast<size_t>(bytes);
+}
+
+// Stores an absolute path, because the program may go to another directory before the file is
+// written, as daemons do. Returns where `path` begins in it. A path for which that leaves no room
+// stays.
+size_t StoreAbsolute(const char* path, char (&to)[kPathCapacity]) {
+  const size_t bytes = std::strlen(path) + 1;
+  const size_t begin = path[0] == '/' ? 0 : StoreWorkingDirectory(to, sizeof(to) - bytes);
+  std::memcpy(to + begin, path, bytes);
+  return begin;
 }
 
 }  // namespace
@@ -104,9 +107,9 @@ bool CpuProfiler::BeginLocked(const char* path) {
     Warn(Message() << "no CPU profile is taken: there is no memory for it");
     return false;
   }
-  StorePath(path);
+  given_at_ = StoreAbsolute(path, path_);
   begin_monotonic_ns_ = MonotonicNanoseconds();
-  facts_.begin_ns = NanosecondsSince1970();
+  facts_.begin_ns = WallNanoseconds();
   subscription_ = ticker.Subscribe(OnTick, this, settings_);
   if (subscription_ < 0) {
     counts_.Unmap();
@@ -116,13 +119,6 @@ bool CpuProfiler::BeginLocked(const char* path) {
   facts_.wall = settings_.wall;
   process_.store(getpid(), std::memory_order_relaxed);
   return true;
-}
-
-// The program may go to another directory before the file is written, as daemons do.
-void CpuProfiler::StorePath(const char* path) {
-  const size_t bytes = std::strlen(path) + 1;
-  given_at_ = path[0] == '/' ? 0 : StoreWorkingDirectory(path_, sizeof(path_) - bytes);
-  std::memcpy(path_ + given_at_, path, bytes);
 }
 
 void CpuProfiler::Stop() {
@@ -213,7 +209,13 @@ void CpuProfiler::GiveUp() {
   counts_.Unmap();
 }
 
-void CpuProfiler::FollowForks(const char* path) { path_of_children_ = path; }
+void CpuProfiler::FollowForks(const char* path) {
+  if (path != nullptr) {
+    StoreAbsolute(path, path_of_children_);
+  } else {
+    path_of_children_[0] = '\0';
+  }
+}
 
 // Only the thread that forked is there, but another one may have held the lock. It is not taken,
 // because the allocator's locks may still be those of the fork.
@@ -222,7 +224,7 @@ void CpuProfiler::AbandonInChild() {
   new (&lock_) SpinLock(LockRank::kProfile);
   stack_buffers.ReleaseAll();
   const bool follows =
-      process_.load(std::memory_order_relaxed) != 0 && path_of_children_ != nullptr;
+      process_.load(std::memory_order_relaxed) != 0 && path_of_children_[0] != '\0';
   GiveUp();
   if (!follows) return;
   char path[kPathCapacity];

@@ -54,7 +54,7 @@ class CpuProfiler {
   void Describe(ProfilerState* state);
 
   // From now on children of fork take profiles of their own, with the settings of their parent's
-  // and files that NameForProcess names after `path`, which stays. Null ends it.
+  // and files that NameForProcess names after `path`, in this directory. Null ends it.
   void FollowForks(const char* path);
 
   // Gives up the profile in the child of a fork: the parent goes on with it.
@@ -73,7 +73,6 @@ class CpuProfiler {
   void RegisterForkHandler();
   bool StartLocked(const char* path, const ProfilerOptions* options) TCMALLOC_REQUIRES(lock_);
   bool BeginLocked(const char* path) TCMALLOC_REQUIRES(lock_);
-  void StorePath(const char* path) TCMALLOC_REQUIRES(lock_);
   void StopLocked() TCMALLOC_REQUIRES(lock_);
   void WriteLocked() TCMALLOC_REQUIRES(lock_);
   // Forgets the parent's profile.
@@ -84,7 +83,6 @@ class CpuProfiler {
   // The process whose profile is being taken, or 0.
   std::atomic<pid_t> process_{0};
   bool fork_handler_ = false;
-  const char* path_of_children_ = nullptr;
   uint64_t toggles_ = 0;
   int subscription_ = -1;
   bool followed_ = false;  // nobody but FollowForks asked for the profile
@@ -93,8 +91,9 @@ class CpuProfiler {
   CpuProfileFacts facts_;
   ProfilerOptions options_ = {};
   StackCounts counts_;
-  char path_[kPathCapacity] = {};  // absolute, but for a directory without a name
-  size_t given_at_ = 0;            // where what the caller gave begins in it
+  char path_of_children_[kPathCapacity] = {};  // absolute as path_; empty without FollowForks
+  char path_[kPathCapacity] = {};              // absolute, but for a directory without a name
+  size_t given_at_ = 0;                        // where what the caller gave begins in it
 };
 
 extern constinit CpuProfiler cpu_profiler;

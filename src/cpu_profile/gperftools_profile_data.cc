@@ -11,7 +11,6 @@
 #include <new>
 
 #include "cpu_profile/legacy_profile.h"
-#include "cpu_profile/settings.h"
 #include "cpu_profile/stack_counts.h"
 #include "profile_format/byte_sink.h"
 #include "system/system_calls.h"

@@ -11,7 +11,6 @@
 #include "cpu_profile/cpu_profiler.h"
 #include "cpu_profile/settings.h"
 #include "cpu_profile/ticker.h"
-#include "system/environment.h"
 #include "system/signal_mask.h"
 
 using ProfileHandlerCallback = void (*)(int signal, siginfo_t* info, void* context, void* argument);

@@ -14,6 +14,7 @@
 #include "profile_format/mappings.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
+#include "profile_format/proto_name.h"
 #include "profile_format/proto_writer.h"
 
 namespace tcmalloc {
@@ -21,13 +22,6 @@ namespace {
 
 constexpr ValueType kCpuTypes[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
 constexpr ValueType kWallTypes[] = {{"samples", "count"}, {"wall", "nanoseconds"}};
-
-constexpr std::string_view kProtoSuffix = ".pb.gz";
-
-bool EndsIn(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         std::memcmp(text.data() + text.size() - end.size(), end.data(), end.size()) == 0;
-}
 
 }  // namespace
 
@@ -37,7 +31,7 @@ void NameForProcess(const char* path, char* to) {
   const std::string_view name(path);
   const size_t added =
       name.size() + number.view().size() < kPathCapacity ? number.view().size() : 0;
-  const size_t tail = EndsIn(path, kProtoSuffix) ? kProtoSuffix.size() : 0;
+  const size_t tail = IsProtoName(path) ? kProtoSuffix.size() : 0;
   const size_t head = name.size() - tail;
   std::memcpy(to, path, head);
   std::memcpy(to + head, number.view().data(), added);
@@ -76,7 +70,7 @@ bool WriteCpuProfileFile(const char* path, bool proto, const CpuProfileFacts& fa
                          const StackCounts& counts) {
   ProfileFile file(path);
   if (!file.ok()) return false;
-  if (proto || EndsIn(path, kProtoSuffix)) {
+  if (proto || IsProtoName(path)) {
     return WriteCpuProto(file, facts, counts) && file.Complete();
   }
   WriteLegacyProfile(file, 1'000'000 / static_cast<uint64_t>(facts.frequency), counts);

@@ -27,9 +27,8 @@ void SetNumber(const EnvironmentVariable& variable, uint64_t most, Complaints co
   if (parsed == uint64_t{static_cast<unsigned>(*field)} || complaints == Complaints::kOmit) return;
   Message message;
   message << variable.name << "=";
-  message.AppendQuoted(variable.value)
-      << ": expected a number from 1 to " << most << "; using " << *field;
-  Warn(message);
+  message.AppendQuoted(variable.value) << ": expected a number from 1 to " << most << "; using ";
+  Warn(*field != 0 ? message << *field : message << "none");
 }
 
 void SetSwitch(const EnvironmentVariable& variable, Complaints complaints, bool* field) {

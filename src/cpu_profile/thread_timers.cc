@@ -54,12 +54,7 @@ bool ThreadTimers::Begin(const TimerPlan& plan) {
     running_ = false;
     return false;
   }
-  ForEachThread(
-      [](pid_t thread, void* timers) {
-        auto& self = *static_cast<ThreadTimers*>(timers);
-        if (self.Find(thread) == nullptr) self.Add(thread);
-      },
-      this);
+  AddListed();
   sweep_at_ = std::max(kLeastSweep, 2 * count());
   return true;
 }
@@ -120,6 +115,8 @@ bool ThreadTimers::Add(pid_t thread) {
   KernelTimer timer = 0;
   if (place == kCapacity || !MakeTimer(thread, &timer)) return false;
   slots_[place].timer.store(timer, std::memory_order_relaxed);
+  const bool timer_tells = plan_.source == TickSource::kCpuTime;
+  slots_[place].start.store(timer_tells ? 0 : StartOfThread(thread), std::memory_order_relaxed);
   // Release pairs with the acquire in Find: the slot has its timer.
   slots_[place].thread.store(thread, std::memory_order_release);
   count_.store(count() + 1, std::memory_order_relaxed);
@@ -146,35 +143,47 @@ void ThreadTimers::RemoveEnded() {
   sweep_at_ = std::max(kLeastSweep, 2 * count());
 }
 
-// A thread that has ended leaves a timer that never expires, and its number may be that of a new
+// A thread that has ended leaves a timer that signals nobody, and its number may be that of a new
 // one.
+bool ThreadTimers::IsOfEarlierThread(const Slot& slot, pid_t thread) const {
+  if (plan_.source == TickSource::kCpuTime) {
+    return !TimerRuns(slot.timer.load(std::memory_order_relaxed));
+  }
+  const uint64_t start = StartOfThread(thread);
+  return start != 0 && start != slot.start.load(std::memory_order_relaxed);
+}
+
 bool ThreadTimers::RunningThreadHasOne() {
-  Slot* slot = Find(OwnThread());
-  if (slot == nullptr) return false;
-  if (plan_.source != TickSource::kCpuTime) return true;
-  if (TimerRuns(slot->timer.load(std::memory_order_relaxed))) return true;
-  const Change change(*this, Change::Mode::kTry);
-  if (change.ok() && running_) Remove(*slot);
-  return false;
+  const pid_t thread = OwnThread();
+  const Slot* slot = Find(thread);
+  return slot != nullptr && !IsOfEarlierThread(*slot, thread);
+}
+
+void ThreadTimers::AddIfMissing(pid_t thread) {
+  Slot* slot = Find(thread);
+  if (slot != nullptr) {
+    if (!IsOfEarlierThread(*slot, thread)) return;
+    Remove(*slot);
+  }
+  Add(thread);
+}
+
+void ThreadTimers::AddListed() {
+  ForEachThread(
+      [](pid_t thread, void* self) { static_cast<ThreadTimers*>(self)->AddIfMissing(thread); },
+      this);
 }
 
 void ThreadTimers::TryAddRunningThread() {
   const Change change(*this, Change::Mode::kTry);
-  if (!change.ok() || !running_) return;
-  const pid_t thread = OwnThread();
-  if (Find(thread) == nullptr) Add(thread);
+  if (change.ok() && running_) AddIfMissing(OwnThread());
 }
 
 void ThreadTimers::TryUpdate() {
   const Change change(*this, Change::Mode::kTry);
   if (!change.ok() || !running_) return;
   RemoveEnded();
-  ForEachThread(
-      [](pid_t thread, void* timers) {
-        auto& self = *static_cast<ThreadTimers*>(timers);
-        if (self.Find(thread) == nullptr) self.Add(thread);
-      },
-      this);
+  AddListed();
 }
 
 }  // namespace tcmalloc

@@ -63,6 +63,7 @@ class ThreadTimers {
   struct Slot {
     std::atomic<pid_t> thread{0};
     std::atomic<KernelTimer> timer{0};
+    std::atomic<uint64_t> start{0};  // of the thread, unless its timer tells that it has ended
   };
 
   // The right to make changes.
@@ -82,6 +83,9 @@ class ThreadTimers {
   void EndChange();
   Slot* Find(pid_t thread);
   bool Add(pid_t thread);
+  void AddIfMissing(pid_t thread);
+  void AddListed();
+  bool IsOfEarlierThread(const Slot& slot, pid_t thread) const;
   bool MakeTimer(pid_t thread, KernelTimer* timer) const;
   void Remove(Slot& slot);
   void RemoveEnded();

@@ -11,11 +11,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
+#include "base/message.h"
+#include "system/directory.h"
+#include "system/first_line.h"
 #include "system/number_text.h"
 #include "system/system_calls.h"
+#include "system/text_field.h"
 
 namespace tcmalloc {
 namespace {
@@ -23,10 +26,6 @@ namespace {
 timespec ToTimespec(uint64_t ns) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
-
-// A record of getdents64: inode, offset, its size, the type, the name.
-constexpr size_t kDirectorySizeOffset = 16;
-constexpr size_t kDirectoryNameOffset = 19;
 
 // Returns 0 for names that are not numbers.
 pid_t ParseThread(const char* name) {
@@ -70,21 +69,27 @@ bool ThreadExists(pid_t thread) {
 
 pid_t OwnThread() { return system_calls.gettid(); }
 
+uint64_t StartOfThread(pid_t thread) {
+  // Of the fields behind the name of the thread, which is in parentheses and may have any
+  // character.
+  constexpr int kFieldsBeforeStart = 19;
+  Message path;
+  path << "/proc/self/task/" << int64_t{thread} << "/stat";
+  char buffer[512];
+  std::string_view fields = ReadFirstLine(path.view().data(), buffer);
+  const size_t name_end = fields.rfind(") ");
+  if (name_end == std::string_view::npos) return 0;
+  fields.remove_prefix(name_end + 2);
+  for (int i = 0; i < kFieldsBeforeStart; ++i) TakeField(&fields, ' ');
+  uint64_t start = 0;
+  return ParseNumber(TakeField(&fields, ' '), &start) ? start : 0;
+}
+
 void ForEachThread(void (*visit)(pid_t thread, void* argument), void* argument) {
-  const int fd = system_calls.open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  alignas(8) char records[2048];
-  long n = 0;
-  while ((n = ::syscall(SYS_getdents64, fd, records, sizeof(records))) > 0) {
-    for (long i = 0; i < n;) {
-      uint16_t bytes = 0;
-      std::memcpy(&bytes, records + i + kDirectorySizeOffset, sizeof(bytes));
-      const pid_t thread = ParseThread(records + i + kDirectoryNameOffset);
-      if (thread != 0) visit(thread, argument);
-      i += bytes;
-    }
-  }
-  system_calls.close(fd);
+  ForEachName("/proc/self/task", [=](const char* name) {
+    const pid_t thread = ParseThread(name);
+    if (thread != 0) visit(thread, argument);
+  });
 }
 
 bool ProcessTimersSignalRunningThread() {

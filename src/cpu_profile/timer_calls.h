@@ -37,6 +37,9 @@ void DeleteTimer(KernelTimer timer);
 clockid_t ThreadCpuClock(pid_t thread);
 bool ThreadExists(pid_t thread);
 pid_t OwnThread();
+// Returns when a thread of this process started, in clock ticks since the machine did; 0 if that is
+// not known. Tells a thread from an earlier one of its number.
+uint64_t StartOfThread(pid_t thread);
 
 // Calls visit(thread, argument) for each thread of the process, as far as the kernel lists them.
 void ForEachThread(void (*visit)(pid_t thread, void* argument), void* argument);

@@ -6,6 +6,7 @@
 #define TCMALLOC_OPTIONAL
 #include <tcmalloc/internal_malloc_extension.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "allocator/slow_path.h"
@@ -144,7 +145,7 @@ int64_t tcmalloc_get_background_interval_ns() {
   return static_cast<int64_t>(heap.background().interval());
 }
 void tcmalloc_set_background_interval_ns(int64_t ns) {
-  heap.background().set_interval(static_cast<uint64_t>(ns));
+  heap.background().set_interval(static_cast<uint64_t>(std::max(ns, int64_t{0})));
 }
 
 size_t tcmalloc_get_background_release_rate() { return heap.housekeeping().release_speed(); }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "base/attributes.h"
 #include "base/random.h"
 #include "thread/current_thread.h"
 

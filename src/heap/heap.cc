@@ -49,11 +49,12 @@ const void* MakeEndWord(uintptr_t hint, size_t page_bytes) {
   return page == MAP_FAILED ? &zero_word : page;
 }
 
-// Returns the half-life of unused memory in nanoseconds, scaled by the rate.
+// Returns the half-life of unused memory in nanoseconds, scaled by the rate; at most a
+// century and a half.
 uint64_t HalfLife(const Options& options) {
   if (options.release_rate == 0 || options.disable_memory_release) return 0;
   const double ns = static_cast<double>(options.release_half_life) * 1e6 / options.release_rate;
-  return static_cast<uint64_t>(ns);
+  return static_cast<uint64_t>(static_cast<int64_t>(std::min(ns, 0x1p62)));
 }
 
 FileMemory::Config MemfsConfig(const Options& options) {

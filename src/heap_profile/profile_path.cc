@@ -9,22 +9,15 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "profile_format/proto_name.h"
 #include "system/clock.h"
 
 namespace tcmalloc {
 namespace {
 
-constexpr std::string_view kProtoSuffix = ".pb.gz";
-
 constinit std::atomic<uint64_t> names_made{0};
 
 }  // namespace
-
-bool IsProtoName(std::string_view path) {
-  return path.size() >= kProtoSuffix.size() &&
-         std::memcmp(path.data() + path.size() - kProtoSuffix.size(), kProtoSuffix.data(),
-                     kProtoSuffix.size()) == 0;
-}
 
 bool HasPlaceholder(const char* pattern, char letter) {
   for (const char* c = pattern; *c != '\0'; ++c) {

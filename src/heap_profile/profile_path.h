@@ -43,9 +43,6 @@ class ProfilePath {
   size_t size_ = 0;
 };
 
-// Returns true for names that end in .pb.gz.
-bool IsProtoName(std::string_view path);
-
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_HEAP_PROFILE_PROFILE_PATH_H_

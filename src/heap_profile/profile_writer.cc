@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "base/message.h"
-#include "heap_profile/profile_path.h"
 #include "heap_profile/residency.h"
 #include "heap_profile/suspects.h"
 #include "heap_profile/text_samples.h"
@@ -16,6 +15,7 @@
 #include "profile_format/option_comments.h"
 #include "profile_format/profile.h"
 #include "profile_format/profile_file.h"
+#include "profile_format/proto_name.h"
 #include "profile_format/proto_writer.h"
 #include "profile_format/text_profile.h"
 

@@ -12,6 +12,7 @@ namespace tcmalloc {
 bool LeakSearch::Run() {
   if (!maps_.Read() || !memory_.Read(maps_) || !CopyBlocks()) return false;
   data_.AddNewer(memory_);
+  linker_ = data_.FindLinker(memory_);
   if (!index_.Build(blocks_.data(), block_count_)) return false;
   marker_.emplace(index_, memory_, request_.rules);
   if (!marker_->ok()) return false;
@@ -127,7 +128,7 @@ bool LeakSearch::IsOfLinker(std::span<const uintptr_t> frames) const {
   const MappedRange* own = memory_.Find(reinterpret_cast<uintptr_t>(&IsOwnCode));
   for (const uintptr_t frame : frames) {
     const MappedRange* mapping = memory_.Find(frame);
-    if (mapping == nullptr || mapping != own) return mapping != nullptr && mapping->of_linker;
+    if (mapping == nullptr || mapping != own) return linker_.Contains(frame);
   }
   return false;
 }

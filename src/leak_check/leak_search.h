@@ -64,6 +64,7 @@ class LeakSearch {
   const SnapshotRequest& request_;
   const ThreadStop& threads_;
   LoadedData& data_;
+  Range linker_;
   MapsText& maps_;
   SnapshotResult* result_;
   MemoryMap memory_;

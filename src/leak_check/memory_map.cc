@@ -46,11 +46,6 @@ bool MayBeSwappedOut() {
   return ::syscall(SYS_sysinfo, &info) != 0 || info.freeswap != info.totalswap;
 }
 
-bool NamesLinker(std::string_view path) {
-  path.remove_prefix(path.rfind('/') + 1);
-  return path.starts_with("ld") && path.find(".so") != std::string_view::npos;
-}
-
 }  // namespace
 
 std::optional<MappedRange> ParseMappedRange(std::string_view line) {
@@ -63,7 +58,6 @@ std::optional<MappedRange> ParseMappedRange(std::string_view line) {
   entry.shared = parsed->permissions[3] == 's';
   entry.of_file = parsed->name.starts_with('/');
   entry.of_first_stack = parsed->name == "[stack]";
-  entry.of_linker = entry.of_file && NamesLinker(parsed->name);
   return entry;
 }
 

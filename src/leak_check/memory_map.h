@@ -35,7 +35,6 @@ struct MappedRange {
   bool shared = false;
   bool of_file = false;
   bool of_first_stack = false;
-  bool of_linker = false;  // a file whose name begins with ld and has .so in it
 };
 
 std::optional<MappedRange> ParseMappedRange(std::string_view line);

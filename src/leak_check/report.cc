@@ -21,7 +21,7 @@
 #include "profile_format/proto_writer.h"
 #include "profile_format/readable_name.h"
 #include "profile_format/text_profile.h"
-#include "system/system_calls.h"
+#include "system/clock.h"
 
 namespace tcmalloc {
 namespace {
@@ -142,12 +142,6 @@ void PrintHints(const CheckReport& report, ReportLines& lines) {
         Message() << "No leaks are found with HEAP_CHECK_MAX_POINTER_OFFSET=-1: the program "
                      "keeps pointers far into blocks");
   }
-}
-
-int64_t WallNanoseconds() {
-  timespec time = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 void AddSample(const CheckReport& report, const LostRow& row, bool indirect, ProtoWriter& writer) {

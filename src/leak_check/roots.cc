@@ -81,6 +81,23 @@ Range OwnStack(uintptr_t thread_pointer, const MemoryMap& memory, const BlockInd
   return mapping == nullptr ? Range{} : Range{mapping->range.begin, thread_pointer};
 }
 
+// Returns the segments of an object, whose first one begins with the file's header; none where no
+// object is.
+dl_phdr_info ObjectAt(uintptr_t address, const MemoryMap& memory) {
+  dl_phdr_info info = {};
+  ElfW(Ehdr) header;
+  if (address == 0 || !IsMapped(memory, address)) return info;
+  std::memcpy(&header, reinterpret_cast<const void*>(address), sizeof(header));
+  const bool known = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+                     header.e_phentsize == sizeof(ElfW(Phdr)) &&
+                     header.e_phoff + header.e_phnum * sizeof(ElfW(Phdr)) <= kPageBytes;
+  if (!known) return info;
+  info.dlpi_addr = address;
+  info.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(address + header.e_phoff);
+  info.dlpi_phnum = header.e_phnum;
+  return info;
+}
+
 Range FirstStack(const MemoryMap& memory) {
   for (size_t i = 0; i < memory.size(); ++i) {
     if (memory[i].of_first_stack) return memory[i].range;
@@ -158,24 +175,24 @@ void LoadedData::AddNewer(const MemoryMap& memory) {
   }
 }
 
-// An object's first segment begins with the file's header.
 void LoadedData::AddObjects(const link_map* first, const MemoryMap& memory) {
   for (const link_map* object = first; object != nullptr; object = object->l_next) {
     if (!IsMapped(memory, AddressOf(object)) || !IsMapped(memory, AddressOf(&object->l_next)))
       return;
-    ElfW(Ehdr) header;
-    if (object->l_addr == 0 || !IsMapped(memory, object->l_addr)) continue;
-    std::memcpy(&header, reinterpret_cast<const void*>(object->l_addr), sizeof(header));
-    const bool known = std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-                       header.e_phentsize == sizeof(ElfW(Phdr)) &&
-                       header.e_phoff + header.e_phnum * sizeof(ElfW(Phdr)) <= kPageBytes;
-    if (!known) continue;
-    dl_phdr_info info = {};
-    info.dlpi_addr = object->l_addr;
-    info.dlpi_phdr = reinterpret_cast<const ElfW(Phdr)*>(object->l_addr + header.e_phoff);
-    info.dlpi_phnum = header.e_phnum;
-    AddObject(info);
+    AddObject(ObjectAt(object->l_addr, memory));
   }
+}
+
+Range LoadedData::FindLinker(const MemoryMap& memory) const {
+  if (namespaces_ == nullptr || !IsMapped(memory, AddressOf(namespaces_))) return {};
+  const uintptr_t begin = namespaces_->objects.r_ldbase;
+  uintptr_t end = begin;
+  const dl_phdr_info info = ObjectAt(begin, memory);
+  for (size_t i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info.dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD) end = std::max(end, begin + segment.p_vaddr + segment.p_memsz);
+  }
+  return {begin, end};
 }
 
 void LoadedData::Collect() {

@@ -32,6 +32,9 @@ class LoadedData {
   void AddNewer(const MemoryMap& memory);
   size_t size() const { return count_; }
   const Range& operator[](size_t i) const { return ranges_[i]; }
+  // Returns where the dynamic linker lies, whatever its file is called; empty in static programs.
+  // For a copy of the process.
+  Range FindLinker(const MemoryMap& memory) const;
   // Returns the bytes below the thread pointer in which variables of all threads lie.
   size_t static_tls_bytes() const { return static_tls_bytes_; }
 

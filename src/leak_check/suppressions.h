@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "leak_check/snapshot.h"
+#include "leak_check/search_request.h"
 #include "leak_check/symbol_names.h"
 #include "profile_format/scratch.h"
 

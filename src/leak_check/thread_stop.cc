@@ -2,8 +2,6 @@
 
 #include "leak_check/thread_stop.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -18,6 +16,7 @@
 
 #include "base/message.h"
 #include "system/clock.h"
+#include "system/directory.h"
 #include "system/futex.h"
 #include "system/line_reader.h"
 #include "system/number_text.h"
@@ -225,23 +224,14 @@ bool ThreadStop::Add(pid_t id) {
 }
 
 int ThreadStop::AddThreads(size_t* seen) {
-  const int fd = system_calls.open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (fd < 0) return -1;
   int added = 0;
   *seen = 0;
-  alignas(dirent64) char buffer[4096];
-  ssize_t got = 0;
-  while ((got = system_calls.getdents64(fd, buffer, sizeof(buffer))) > 0) {
-    for (ssize_t at = 0; at < got;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-      const pid_t id = ParseId(entry->d_name);
-      if (id != 0) ++*seen;
-      if (id != 0 && id != self_ && Add(id)) ++added;
-      at += entry->d_reclen;
-    }
-  }
-  system_calls.close(fd);
-  return got < 0 ? -1 : added;
+  const bool read = ForEachName("/proc/self/task", [&](const char* name) {
+    const pid_t id = ParseId(name);
+    if (id != 0) ++*seen;
+    if (id != 0 && id != self_ && Add(id)) ++added;
+  });
+  return read ? added : -1;
 }
 
 void ThreadStop::LookAt(StoppedThread& thread) {

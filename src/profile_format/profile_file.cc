@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/message.h"
 #include "system/auxv.h"
@@ -40,10 +41,8 @@ ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
 }
 
 ProfileFile::~ProfileFile() {
-  if (fd_ >= 0) {
-    system_calls.close(fd_);
-    system_calls.unlink(temporary_);
-  }
+  if (fd_ >= 0) system_calls.close(fd_);
+  if (unfinished_) system_calls.unlink(temporary_);
   errno = saved_errno_;
 }
 
@@ -58,7 +57,8 @@ void ProfileFile::Create() {
                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
     if (fd_ < 0 && errno != EEXIST) break;
   }
-  if (fd_ < 0) Fail("cannot be created");
+  unfinished_ = fd_ >= 0;
+  if (!unfinished_) Fail("cannot be created");
 }
 
 // Names the thread, so that each of several writers has a file of its own. Leaves out the end of a
@@ -112,18 +112,19 @@ void ProfileFile::WriteOut(std::string_view bytes) {
   }
 }
 
+// Some file systems say only on close that bytes were not written.
 bool ProfileFile::Complete() {
   Flush();
   if (!ok()) return false;
   errno = 0;
-  const bool renamed = system_calls.rename(temporary_, path_) == 0;
-  if (!renamed) {
+  if (system_calls.close(std::exchange(fd_, -1)) != 0) {
+    Fail("cannot be written");
+  } else if (system_calls.rename(temporary_, path_) != 0) {
     Fail("cannot be given its name");
-    return false;
+  } else {
+    unfinished_ = false;
   }
-  system_calls.close(fd_);
-  fd_ = -1;
-  return true;
+  return !failed_;
 }
 
 void ProfileFile::Fail(std::string_view what) {

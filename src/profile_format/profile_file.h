@@ -53,6 +53,7 @@ class ProfileFile final : public ByteSink {
   int saved_errno_;
   HiddenWriteSignals write_signals_;
   int fd_ = -1;
+  bool unfinished_ = false;  // there is a file of the temporary name
   bool failed_ = false;
   // Texts come word by word. Without memory each piece is written by itself.
   Scratch<char> buffer_{kBufferBytes};

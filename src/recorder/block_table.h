@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/attributes.h"
 #include "base/relaxed.h"
 #include "base/spin_lock.h"
 #include "heap_profile/chunked_array.h"

@@ -189,7 +189,7 @@ void HeapProfiler::Start(std::string_view prefix) {
 void HeapProfiler::StartByOptions() {
   const Options& options = heap.options();
   if (options.heap_profiler_prefix.empty()) return;
-  ProfilePath prefix;
+  ProfileName prefix;
   prefix << options.heap_profiler_prefix.text;
   AppendProcess(prefix, getpid(), options.heap_profiler_use_pid);
   if (options.heap_profiler_cleanup) RemoveOldProfiles(prefix.view());

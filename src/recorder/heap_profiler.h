@@ -84,8 +84,8 @@ class HeapProfiler {
   pid_t process_ = 0;      // that the files are of
   bool in_child_ = false;  // of the process that started
   uint64_t files_ = 0;     // since the process began
-  ProfilePath prefix_;
-  ProfilePath path_;
+  ProfileName prefix_;
+  ProfileName path_;
 };
 
 // The profiler of this process.

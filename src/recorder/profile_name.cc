@@ -2,15 +2,14 @@
 
 #include "recorder/profile_name.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/message.h"
+#include "profile_format/proto_name.h"
+#include "system/directory.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -34,37 +33,20 @@ bool EndsWith(std::string_view text, std::string_view end) {
 bool IsOldProfile(std::string_view name, std::string_view base) {
   if (!StartsWith(name, base)) return false;
   name.remove_prefix(base.size());
-  constexpr std::string_view kProto = ".pb.gz";
-  if (EndsWith(name, kProto)) name.remove_suffix(kProto.size());
+  if (IsProtoName(name)) name.remove_suffix(kProtoSuffix.size());
   constexpr std::string_view kExtension = ".heap";
   return name.size() > kExtension.size() && name[0] == '.' && EndsWith(name, kExtension);
 }
 
-// Calls f(std::string_view name) for each entry of a folder.
-template <typename F>
-void ForEachName(const char* folder, F f) {
-  const int fd = system_calls.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  alignas(dirent64) char buffer[4096];
-  for (ssize_t bytes = 0; (bytes = system_calls.getdents64(fd, buffer, sizeof(buffer))) > 0;) {
-    for (const char* entry = buffer; entry < buffer + bytes;) {
-      const auto* known = reinterpret_cast<const dirent64*>(entry);
-      f(std::string_view(known->d_name));
-      entry += known->d_reclen;
-    }
-  }
-  system_calls.close(fd);
-}
-
 }  // namespace
 
-void ProfilePath::Clear() {
+void ProfileName::Clear() {
   size_ = 0;
   text_[0] = '\0';
   too_long_ = false;
 }
 
-ProfilePath& ProfilePath::operator<<(std::string_view text) {
+ProfileName& ProfileName::operator<<(std::string_view text) {
   too_long_ = too_long_ || text.size() >= sizeof(text_) - size_;
   if (too_long_) return *this;
   std::memcpy(text_ + size_, text.data(), text.size());
@@ -73,7 +55,7 @@ ProfilePath& ProfilePath::operator<<(std::string_view text) {
   return *this;
 }
 
-ProfilePath& ProfilePath::AppendNumber(uint64_t number, int width) {
+ProfileName& ProfileName::AppendNumber(uint64_t number, int width) {
   Message digits;
   digits << number;
   const auto length = static_cast<int>(digits.view().size());
@@ -81,7 +63,7 @@ ProfilePath& ProfilePath::AppendNumber(uint64_t number, int width) {
   return *this << digits.view();
 }
 
-void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid) {
+void AppendProcess(ProfileName& prefix, pid_t process, bool use_pid) {
   const std::string_view pmix_rank = Variable("PMIX_RANK");
   const std::string_view slurm_rank = Variable("SLURM_PROCID");
   const std::string_view pmi_rank = Variable("PMI_RANK");
@@ -103,11 +85,11 @@ void RemoveOldProfiles(std::string_view prefix) {
   size_t folder_size = prefix.size();
   while (folder_size > 0 && prefix[folder_size - 1] != '/') --folder_size;
   const std::string_view base = {prefix.data() + folder_size, prefix.size() - folder_size};
-  ProfilePath folder;
+  ProfileName folder;
   folder << (folder_size > 0 ? std::string_view(prefix.data(), folder_size) : "./");
   ForEachName(folder.text(), [&](std::string_view name) {
     if (!IsOldProfile(name, base)) return;
-    ProfilePath path;
+    ProfileName path;
     path << folder.view() << name;
     if (path.ok()) system_calls.unlink(path.text());
   });

@@ -16,14 +16,14 @@
 namespace tcmalloc {
 
 // A path in memory of its own. Text beyond its capacity is left out, and makes it too long.
-class ProfilePath {
+class ProfileName {
  public:
-  constexpr ProfilePath() = default;
+  constexpr ProfileName() = default;
 
   void Clear();
-  ProfilePath& operator<<(std::string_view text);
+  ProfileName& operator<<(std::string_view text);
   // Appends at least `width` digits.
-  ProfilePath& AppendNumber(uint64_t number, int width);
+  ProfileName& AppendNumber(uint64_t number, int width);
 
   bool ok() const { return !too_long_; }
   const char* text() const { return text_; }
@@ -38,7 +38,7 @@ class ProfilePath {
 // Appends the suffix that tells a process apart from others with the same environment: the rank
 // that a launcher of parallel programs gave it, and its process number if that is wanted or there
 // is no rank.
-void AppendProcess(ProfilePath& prefix, pid_t process, bool use_pid);
+void AppendProcess(ProfileName& prefix, pid_t process, bool use_pid);
 
 // Removes the files that earlier runs left: those whose path is the prefix, a dot, anything, and
 // ".heap" or ".heap.pb.gz". Does nothing if the folder cannot be read.

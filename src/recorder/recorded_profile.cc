@@ -2,8 +2,6 @@
 
 #include "recorder/recorded_profile.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +14,7 @@
 #include "profile_format/profile.h"
 #include "profile_format/proto_writer.h"
 #include "profile_format/text_profile.h"
-#include "system/system_calls.h"
+#include "system/clock.h"
 
 namespace tcmalloc {
 namespace {
@@ -89,12 +87,6 @@ void WriteRow(const Row& row, ByteSink& sink) {
   sink.Write("\n");
 }
 
-int64_t NanosecondsSince1970() {
-  timespec now = {};
-  system_calls.clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
 }  // namespace
 
 void BufferedSink::Write(std::string_view bytes) {
@@ -133,7 +125,7 @@ bool WriteRecordedProto(const RecordedStacks& stacks, ByteSink& sink) {
                       .default_sample_type = "inuse_space",
                       .period_type = {"space", "bytes"},
                       .period = 1,
-                      .time_ns = NanosecondsSince1970(),
+                      .time_ns = WallNanoseconds(),
                       .duration_ns = 0,
                       .comments = {},
                       .drop_frames = {}},

@@ -135,10 +135,10 @@ class SystemMemory {
   static bool IsLimited() { return AddressSpaceLimit() != SIZE_MAX; }
   // Returns true if memory comes from a file or a provider, which may have little, so that even
   // what nobody touches is missing elsewhere.
-  bool IsFinite() const {
-    return has_file_.load(std::memory_order_relaxed) ||
-           provide_.load(std::memory_order_relaxed) != nullptr;
-  }
+  bool IsFinite() const { return HasFile() || provide_.load(std::memory_order_relaxed) != nullptr; }
+
+  // Returns true if memory may come from a file.
+  bool HasFile() const { return has_file_.load(std::memory_order_relaxed); }
 
   SystemMemoryStats stats() TCMALLOC_EXCLUDES(lock_);
 

@@ -9,8 +9,8 @@
 
 namespace tcmalloc {
 
-// Together with the few bytes of thread/thread_state.h and base/spin_lock.cc, this is all
-// thread-local storage of the library. With more, loading it by dlopen would not be reliable.
+// The library has little thread-local storage, here and in other layers. With more, loading it by
+// dlopen would not be reliable.
 //
 // Always points to a header. A thread without a front end has one that is closed for good and
 // belongs to nobody.

@@ -77,7 +77,7 @@ void BackgroundThread::StopAtExit() {
   // Pairs with SetState, which publishes thread_, and is in one order with the wish.
   if (!state_.compare_exchange_strong(running, kStopping)) return;
   Wake();
-  if (work_.is_interrupted() || !AwaitEnd()) return;
+  if (work_.is_interrupted() || !AwaitEnd()) return SetState(kAbandoned);
   Join();
   SetState(kNone);
 }
@@ -93,7 +93,7 @@ bool BackgroundThread::AwaitEnd() {
 
 bool BackgroundThread::enabled() const {
   if (paused()) return false;
-  return state_.load(std::memory_order_relaxed) != kNone ||
+  return state_.load(std::memory_order_relaxed) > kAbandoned ||
          lent_.load(std::memory_order_relaxed) > 0;
 }
 
@@ -107,7 +107,7 @@ void BackgroundThread::FulfilWishes() {
       continue;
     }
     const bool wanted = WantsOwnThread();
-    if (state == (wanted ? kRunning : kNone)) return;
+    if (state == kAbandoned || state == (wanted ? kRunning : kNone)) return;
     // Pairs with SetState, which publishes thread_.
     if (!state_.compare_exchange_strong(state, wanted ? kStarting : kStopping)) continue;
     if (wanted && !(scope.blocked() && Create())) return SetState(kNone);
@@ -143,7 +143,7 @@ void* BackgroundThread::Main(void* self) {
   while (true) {
     // Acquire pairs with the release in Wake: settings that were made before are seen below.
     const uint32_t events = background->events_.load(std::memory_order_acquire);
-    if (background->state_.load(std::memory_order_relaxed) == kStopping) break;
+    if (background->state_.load(std::memory_order_relaxed) <= kStopping) break;
     background->RunRound(events);
   }
   background->has_ended_.store(1, std::memory_order_relaxed);

@@ -50,7 +50,8 @@ class BackgroundThread {
   void Stop();
   // Stops when the process ends, but waits no longer than a round may take. Does not wait at all if
   // the running thread interrupted itself inside the slow path, because the own thread may then
-  // wait for a lock that the interrupted code holds.
+  // wait for a lock that the interrupted code holds. No thread starts after one that was not waited
+  // for.
   void StopAtExit();
   // Lends the calling thread for good. It pauses while Stop was the last call.
   [[noreturn]] void RunForever();
@@ -77,8 +78,9 @@ class BackgroundThread {
   // kUnsaid accepts threads that the program lends.
   enum class Wish : uint8_t { kUnsaid, kOn, kOff };
   // The state of the own thread. kStarting and kStopping belong to the thread that makes the
-  // change.
-  enum State : uint32_t { kNone, kStarting, kRunning, kStopping, kLost };
+  // change. kAbandoned is final: the process ends, and did not wait for the thread. Up to kStopping
+  // the thread is to end, if there is one; up to kAbandoned there is none that works.
+  enum State : uint32_t { kNone, kAbandoned, kStopping, kStarting, kRunning, kLost };
 
   static void* Main(void* self);
   // Pairs with Start, Stop, StopAtExit and RunForever, in one order with the state.

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/attributes.h"
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "pages/page_types.h"

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/attributes.h"
 #include "base/bits.h"
 #include "pages/page_types.h"
 #include "system/memory.h"

@@ -256,6 +256,29 @@ TEST_F(CpuProfilerTest, ChildrenAreFollowedIfThatIsAskedFor) {
   EXPECT_EQ(std::distance(fs::directory_iterator(directory_), {}), 3);
 }
 
+TEST_F(CpuProfilerTest, FilesOfChildrenAreWrittenWhereTheirParentWas) {
+  const fs::path before = fs::current_path();
+  fs::current_path(directory_);
+  cpu_profiler.FollowForks("a.prof");
+  ASSERT_EQ(ProfilerStart("a.prof"), 1);
+  fs::create_directory("elsewhere");
+  fs::current_path("elsewhere");
+  const pid_t child = fork();
+  if (child == 0) {
+    BurnUntilSampled(1);
+    cpu_profiler.StopBeforeEnd();
+    _exit(0);
+  }
+  fs::current_path(before);
+  cpu_profiler.FollowForks(nullptr);
+  ProfilerStop();
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_GE(Samples(Path(("a.prof_" + std::to_string(child)).c_str())), 1);
+  EXPECT_TRUE(fs::is_empty(Path("elsewhere")));
+}
+
 TEST_F(CpuProfilerTest, SeveralThreadsStartAndStop) {
   std::atomic<int> started = 0;
   std::vector<std::thread> threads;

@@ -70,5 +70,16 @@ TEST(SettingsTest, StartsAsAsked) {
   EXPECT_TRUE(settings.follow_forks);
 }
 
+TEST(SettingsTest, SaysThatNoSignalIsUsed) {
+  const char* entries[] = {"CPUPROFILESIGNAL=usr1", nullptr};
+  Environment environment(entries);
+  StartSettings settings;
+  ::testing::internal::CaptureStderr();
+  LoadStartSettings(environment, &settings);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("expected a number from 1 to 64; using none\n"), std::string::npos) << said;
+  EXPECT_EQ(settings.toggle_signal, 0);
+}
+
 }  // namespace
 }  // namespace tcmalloc

@@ -215,6 +215,63 @@ TEST(TickerTest, TakesWallClockTime) {
   EXPECT_TRUE(ticker.Unsubscribe(place));
 }
 
+// Lets the next thread have the number of an earlier one. Returns false if that is forbidden.
+bool WantNumber(pid_t thread) {
+  std::ofstream file("/proc/sys/kernel/ns_last_pid");
+  file << thread - 1 << std::flush;
+  return file.good();
+}
+
+// The ticks of the running thread.
+thread_local std::atomic<int> own_ticks{0};
+
+void CountOwn(const Tick& tick, void*) {
+  weight += tick.weight;
+  ++own_ticks;
+}
+
+// Returns false if the running thread has no tick in thousands of the periods.
+bool IsTicked() {
+  for (int i = 0; i < 3000 && own_ticks == 0; ++i) Burn(kMs);
+  return own_ticks != 0;
+}
+
+class ReturningNumberTest : public ::testing::TestWithParam<TickSource> {};
+
+TEST_P(ReturningNumberTest, ANewThreadHasATimerToo) {
+  constexpr int kMostAttempts = 1000;
+  ProfilerSettings settings;
+  settings.wall = GetParam() == TickSource::kWallTime;
+  settings.perf = GetParam() == TickSource::kEvents;
+  settings.frequency = 1000;
+  const int place = ticker.Subscribe(CountOwn, nullptr, settings);
+  ASSERT_GE(place, 0);
+  pid_t first = 0;
+  bool begun = false;
+  std::thread([&] {
+    first = OwnThread();
+    // So long that the kernel's ticks tell the beginnings of both apart.
+    begun = IsTicked();
+    while (begun && own_ticks < 50) Burn(kMs);
+  }).join();
+  EXPECT_TRUE(begun);
+  bool same = false;
+  bool ticked = false;
+  for (int i = 0; i < kMostAttempts && !same && WantNumber(first); ++i) {
+    std::thread([&] {
+      same = OwnThread() == first;
+      ticked = same && IsTicked();
+    }).join();
+  }
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  if (!same) GTEST_SKIP() << "the number of a thread cannot be had again here";
+  EXPECT_TRUE(ticked);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sources, ReturningNumberTest,
+                         ::testing::Values(TickSource::kCpuTime, TickSource::kWallTime,
+                                           TickSource::kEvents));
+
 TEST(TickerTest, PerfEventsOrTimers) {
   ProfilerSettings settings;
   settings.perf = true;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 #include <thread>
@@ -174,10 +175,13 @@ TEST_F(HeapExtensionTest, AnIdleThreadCachesNothing) {
 }
 
 TEST_F(HeapExtensionTest, TheReleaseRateIsKeptInItsRange) {
-  for (const auto& [set, kept] : std::map<double, double>{{-1, 0}, {0, 0}, {2.5, 2.5}, {99, 10}}) {
+  for (const auto& [set, kept] :
+       std::map<double, double>{{-1, 0}, {0, 0}, {1e-300, 1e-300}, {2.5, 2.5}, {99, 10}}) {
     extension_.SetMemoryReleaseRate(set);
     EXPECT_EQ(extension_.GetMemoryReleaseRate(), kept);
   }
+  extension_.SetMemoryReleaseRate(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(extension_.GetMemoryReleaseRate(), 0);
 }
 
 TEST_F(HeapExtensionTest, EstimatesAreWhatBlocksGet) {

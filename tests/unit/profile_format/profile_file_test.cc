@@ -18,6 +18,8 @@
 #include <iterator>
 #include <string>
 
+#include "system/system_calls.h"
+
 namespace tcmalloc {
 namespace {
 
@@ -209,6 +211,29 @@ TEST_F(ProfileFileTest, SaysOnceThatItWasRemoved) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
   EXPECT_EQ(Files(), 0U);
+}
+
+// As on a file system that stores bytes on close.
+TEST_F(ProfileFileTest, SaysThatTheFileCannotBeClosed) {
+  const std::string path = Path("a");
+  std::ofstream(path) << "old";
+  ::testing::internal::CaptureStderr();
+  {
+    ProfileFile file(path.c_str());
+    file.Write("new");
+    system_calls.close = [](int fd) {
+      real_system_calls.close(fd);
+      errno = EDQUOT;
+      return -1;
+    };
+    EXPECT_FALSE(file.Complete());
+    system_calls.close = real_system_calls.close;
+  }
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  EXPECT_NE(said.find("cannot be written"), std::string::npos) << said;
+  EXPECT_EQ(Contents(path), "old");
+  EXPECT_EQ(Files(), 1U);
 }
 
 // A limit of the size of files makes writes fail as a full disk does.

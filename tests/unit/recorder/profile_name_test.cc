@@ -14,7 +14,7 @@ namespace tcmalloc {
 namespace {
 
 std::string Named(bool use_pid) {
-  ProfilePath path;
+  ProfileName path;
   path << "p";
   AppendProcess(path, 42, use_pid);
   return path.text();
@@ -51,7 +51,7 @@ TEST_F(ProfileNameTest, LaunchersTellProcessesApart) {
 }
 
 TEST_F(ProfileNameTest, APathIsNeverCut) {
-  ProfilePath path;
+  ProfileName path;
   const std::string most(kPathCapacity - 5, 'x');
   path << most;
   path.AppendNumber(7, 4);

@@ -156,6 +156,29 @@ TEST_F(BackgroundThreadTest, WorksAgainAndAgain) {
   EXPECT_EQ(runners, 1);
 }
 
+// The process goes on to handlers of exit that may ask for the thread.
+TEST_F(BackgroundThreadTest, NothingStartsAfterAnEndThatWasNotAwaited) {
+  BackgroundWork work = kWork;
+  work.is_interrupted = [] { return true; };
+  static pthread_t left = {};
+  system_calls.pthread_create = [](pthread_t* thread, const pthread_attr_t* attributes,
+                                   void* (*body)(void*), void* argument) {
+    ++created;
+    const int error = real_system_calls.pthread_create(thread, attributes, body, argument);
+    left = *thread;
+    return error;
+  };
+  BackgroundThread background(work);
+  EXPECT_TRUE(background.Start());
+  background.StopAtExit();
+  EXPECT_FALSE(background.Start());
+  EXPECT_FALSE(background.enabled());
+  background.Stop();
+  EXPECT_EQ(created, 1);
+  EXPECT_EQ(pthread_join(left, nullptr), 0);
+  runners = 0;
+}
+
 TEST_F(BackgroundThreadTest, DoesNothingWhileAForkIsUnderWay) {
   fork_is_under_way = true;
   static std::atomic<int> waits;
