@@ -8,10 +8,13 @@
 #include <bit>
 #include <cerrno>
 
+#include "system/address_window.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
+
+constexpr size_t kLimitShare = 64;
 
 void* MapUnreserved(size_t bytes) {
   void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -31,9 +34,12 @@ uint64_t HashOf(std::span<void* const> stack) {
 
 bool StackCounts::Map(size_t words) {
   const int saved_errno = errno;
+  const size_t most = AddressSpaceLimit() / kLimitShare;
   for (words = std::bit_floor(words); words_ == nullptr && words >= kLeastWords; words /= 2) {
     const size_t slots = words / kWordsPerSlot;
-    void* memory = MapUnreserved((words + slots) * sizeof(uint64_t));
+    const size_t bytes = (words + slots) * sizeof(uint64_t);
+    if (bytes > most && words > kLeastWords) continue;
+    void* memory = MapUnreserved(bytes);
     if (memory == nullptr) continue;
     words_ = static_cast<uint64_t*>(memory);
     slots_ = reinterpret_cast<std::atomic<uint64_t>*>(words_ + words);

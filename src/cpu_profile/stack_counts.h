@@ -29,7 +29,9 @@ class StackCounts {
   StackCounts& operator=(const StackCounts&) = delete;
 
   // Maps an empty table, with room for `words` words of records, or half as often as needed until
-  // the system grants it. Returns false if it grants none. Keeps errno.
+  // the system grants it. Where address space is limited (RLIMIT_AS, RLIMIT_DATA) the table takes
+  // at most 1/64 of the limit, or has kLeastWords words. Returns false if the system grants none.
+  // Keeps errno.
   [[nodiscard]] bool Map(size_t words = kDefaultWords);
   // Gives the memory back. Nobody may be in Add.
   void Unmap();

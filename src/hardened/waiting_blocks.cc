@@ -94,16 +94,16 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
 template <bool kIsLong>
 void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
   SpanReturn going(size_class);
-  const auto leave = [&](void* block, const BlockPools::Facts& facts)
-                         __attribute__((always_inline)) {
-                           if (TCMALLOC_UNLIKELY(!ArePairsFilled<kIsLong>(static_cast<char*>(block),
-                                                                          facts.pairs, filling_))) {
-                             CheckFreed(block, size_class);
-                           }
-                           // Release pairs with the acquire in CheckLive.
-                           map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
-                           going.Add(block);
-                         };
+  // clang-format off
+  const auto leave = [&](void* block, const BlockPools::Facts& facts) __attribute__((always_inline)) {
+    // clang-format on
+    auto* start = static_cast<char*>(block);
+    const bool is_as_left = ArePairsFilled<kIsLong>(start, facts.pairs, filling_);
+    if (TCMALLOC_UNLIKELY(!is_as_left)) CheckFreed(block, size_class);
+    // Release pairs with the acquire in CheckLive.
+    map_.Known(block)->store(BlockMap::kFree, std::memory_order_release);
+    going.Add(block);
+  };
   pools_.TakeOldest(part, size_class, most, leave);
 }
 

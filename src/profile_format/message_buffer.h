@@ -12,10 +12,12 @@
 
 namespace tcmalloc {
 
-// A message of at most kBytes bytes. Fields that do not fit are left out.
+// A message of at most kBytes bytes. Fields that do not fit are left out. Zero bytes are an empty
+// one.
+template <size_t kBytes>
 class MessageBuffer {
  public:
-  static constexpr size_t kBytes = 4608;
+  void Clear() { used_ = 0; }
 
   // Adds a number, unless it is 0, which is the default of every field.
   void AddNumber(int field, uint64_t value) {
@@ -28,10 +30,16 @@ class MessageBuffer {
   // Adds bytes: a string, a message, or numbers that are packed.
   void AddBytes(int field, std::string_view bytes) {
     if (used_ + 2 * kMostVarint + bytes.size() > kBytes) return;
-    AppendVarint(static_cast<uint64_t>(field) << 3 | 2);
-    AppendVarint(bytes.size());
+    AddHeadOfBytes(field, bytes.size());
     std::memcpy(bytes_ + used_, bytes.data(), bytes.size());
     used_ += bytes.size();
+  }
+
+  // Adds what stands before `size` bytes, which the caller writes.
+  void AddHeadOfBytes(int field, size_t size) {
+    if (used_ + 2 * kMostVarint > kBytes) return;
+    AppendVarint(static_cast<uint64_t>(field) << 3 | 2);
+    AppendVarint(size);
   }
 
   // Adds a number without a field, for numbers that are packed.

@@ -32,6 +32,30 @@ bool IsOfThisUser(uid_t owner) {
   return owner == system_calls.getauxval(AT_EUID) || owner == ::geteuid();
 }
 
+// The name of a file until it is complete. It names the thread, so that each of several writers has
+// a file of its own, and leaves out the end of a name to which nothing can be added. Made anew
+// where it is needed, because it would take most of the stack that writers use.
+class TemporaryName {
+ public:
+  TemporaryName(const char* path, int attempt) {
+    Message suffix;
+    suffix << ".tmp." << int64_t{system_calls.gettid()};
+    if (attempt > 0) suffix << "." << attempt;
+    const size_t whole = std::strlen(path);
+    const auto folder = static_cast<size_t>(NameIn(path) - path);
+    const size_t longest = std::min<size_t>(folder + NAME_MAX, PATH_MAX - 1) - suffix.view().size();
+    const size_t length = std::max(std::min(whole, longest), folder);
+    std::memcpy(text_, path, length);
+    std::memcpy(text_ + length, suffix.view().data(), suffix.view().size());
+    text_[length + suffix.view().size()] = '\0';
+  }
+
+  const char* text() const { return text_; }
+
+ private:
+  char text_[kPathCapacity + 32];
+};
+
 }  // namespace
 
 ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
@@ -42,7 +66,7 @@ ProfileFile::ProfileFile(const char* path) : path_(path), saved_errno_(errno) {
 
 ProfileFile::~ProfileFile() {
   if (fd_ >= 0) system_calls.close(fd_);
-  if (unfinished_) system_calls.unlink(temporary_);
+  if (unfinished_) system_calls.unlink(TemporaryName(path_, attempt_).text());
   errno = saved_errno_;
 }
 
@@ -50,30 +74,15 @@ ProfileFile::~ProfileFile() {
 // later process may have the same number: the first process of a container always has the number 1.
 void ProfileFile::Create() {
   constexpr int kMostAttempts = 100;
-  for (int attempt = 0; fd_ < 0 && attempt < kMostAttempts; ++attempt) {
-    MakeTemporaryName(attempt);
+  for (; attempt_ < kMostAttempts; ++attempt_) {
+    const TemporaryName name(path_, attempt_);
     errno = 0;
-    fd_ = system_calls.open(temporary_,
+    fd_ = system_calls.open(name.text(),
                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
-    if (fd_ < 0 && errno != EEXIST) break;
+    if (fd_ >= 0 || errno != EEXIST) break;
   }
   unfinished_ = fd_ >= 0;
   if (!unfinished_) Fail("cannot be created");
-}
-
-// Names the thread, so that each of several writers has a file of its own. Leaves out the end of a
-// name to which nothing can be added.
-void ProfileFile::MakeTemporaryName(int attempt) {
-  Message suffix;
-  suffix << ".tmp." << int64_t{system_calls.gettid()};
-  if (attempt > 0) suffix << "." << attempt;
-  const size_t whole = std::strlen(path_);
-  const auto folder = static_cast<size_t>(NameIn(path_) - path_);
-  const size_t longest = std::min<size_t>(folder + NAME_MAX, PATH_MAX - 1) - suffix.view().size();
-  const size_t length = std::max(std::min(whole, longest), folder);
-  std::memcpy(temporary_, path_, length);
-  std::memcpy(temporary_ + length, suffix.view().data(), suffix.view().size());
-  temporary_[length + suffix.view().size()] = '\0';
 }
 
 // Returns why the file may not be written; empty if it may.
@@ -119,7 +128,7 @@ bool ProfileFile::Complete() {
   errno = 0;
   if (system_calls.close(std::exchange(fd_, -1)) != 0) {
     Fail("cannot be written");
-  } else if (system_calls.rename(temporary_, path_) != 0) {
+  } else if (system_calls.rename(TemporaryName(path_, attempt_).text(), path_) != 0) {
     Fail("cannot be given its name");
   } else {
     unfinished_ = false;

@@ -44,12 +44,11 @@ class ProfileFile final : public ByteSink {
 
   std::string_view Obstacle() const;
   void Create();
-  void MakeTemporaryName(int attempt);
   void WriteOut(std::string_view bytes);
   void Flush();
 
   const char* path_;
-  char temporary_[kPathCapacity + 32];
+  int attempt_ = 0;  // that made the file, of several names
   int saved_errno_;
   HiddenWriteSignals write_signals_;
   int fd_ = -1;

@@ -51,29 +51,28 @@ void ProtoWriter::AddComment(std::string_view comment) {
   WriteNumber(kComment, AddString(comment));
 }
 
-void ProtoWriter::WriteMessage(int field, const MessageBuffer& message) {
-  MessageBuffer whole;
-  whole.AddBytes(field, message.view());
-  gzip_.Write(whole.view());
+void ProtoWriter::WriteBytes(int field, std::string_view bytes) {
+  Numbers head;
+  head.AddHeadOfBytes(field, bytes.size());
+  gzip_.Write(head.view());
+  gzip_.Write(bytes);
 }
 
 void ProtoWriter::WriteNumber(int field, int64_t value) {
-  MessageBuffer whole;
-  whole.AddNumber(field, Bits(value));
-  gzip_.Write(whole.view());
+  Numbers number;
+  number.AddNumber(field, Bits(value));
+  gzip_.Write(number.view());
 }
 
 void ProtoWriter::WriteValueType(int field, const ValueType& type) {
-  MessageBuffer message;
+  Numbers message;
   message.AddNumber(kType, Bits(StringOf(type.type)));
   message.AddNumber(kUnit, Bits(StringOf(type.unit)));
-  WriteMessage(field, message);
+  WriteBytes(field, message.view());
 }
 
 int64_t ProtoWriter::AddString(std::string_view text) {
-  MessageBuffer whole;
-  whole.AddBytes(kStringTable, text);
-  gzip_.Write(whole.view());
+  WriteBytes(kStringTable, text);
   return next_string_++;
 }
 
@@ -89,37 +88,39 @@ int64_t ProtoWriter::StringOf(std::string_view text) {
 }
 
 void ProtoWriter::Add(const ProfileSample& sample) {
-  MessageBuffer locations;
+  if (!ok()) return;
+  work_[0].locations.Clear();
   for (const uintptr_t address : sample.stack) {
     // The call is before the address to which it returns.
     const uint64_t number = addresses_.NumberOf(address - 1);
     complete_ = complete_ && number != 0;
-    locations.AddPacked(number);
+    work_[0].locations.AddPacked(number);
   }
-  MessageBuffer values;
+  Numbers values;
   for (const int64_t value : sample.values) values.AddPacked(Bits(value));
-  MessageBuffer message;
-  message.AddBytes(kLocationIds, locations.view());
+  auto& message = work_[0].sample;
+  message.Clear();
+  message.AddBytes(kLocationIds, work_[0].locations.view());
   message.AddBytes(kValues, values.view());
   for (const SampleLabel& label : sample.labels) {
-    MessageBuffer one;
+    Numbers one;
     one.AddNumber(kKey, Bits(StringOf(label.key)));
     one.AddNumber(kText, Bits(label.text.empty() ? 0 : AddString(label.text)));
     one.AddNumber(kNumber, Bits(label.number));
     one.AddNumber(kNumberUnit, Bits(StringOf(label.unit)));
     message.AddBytes(kLabel, one.view());
   }
-  WriteMessage(kSample, message);
+  WriteBytes(kSample, message.view());
 }
 
 void ProtoWriter::WriteLocations() {
   addresses_.ForEach([this](uintptr_t address, uint64_t number) {
     const size_t mapping = mappings_.Find(address);
-    MessageBuffer message;
+    Numbers message;
     message.AddNumber(kLocationId, number);
     message.AddNumber(kMappingOf, mapping < mappings_.size() ? mapping + 1 : 0);
     message.AddNumber(kAddress, address);
-    WriteMessage(kLocation, message);
+    WriteBytes(kLocation, message.view());
   });
 }
 
@@ -130,26 +131,29 @@ void ProtoWriter::WriteMappings() {
     const Mapping mapping = mappings_[i];
     // Pieces of one file follow each other.
     if (i == 0 || mapping.path != mappings_[i - 1].path) {
-      char path[4096] = {};
-      std::memcpy(path, mapping.path.data(), std::min(mapping.path.size(), sizeof(path) - 1));
+      char* const path = work_[0].path;
+      const size_t length = std::min(mapping.path.size(), sizeof(work_[0].path) - 1);
+      std::memcpy(path, mapping.path.data(), length);
+      path[length] = '\0';
       digits = ReadBuildId(path, build_id);
     }
-    MessageBuffer message;
+    Numbers message;
     message.AddNumber(kMappingId, i + 1);
     message.AddNumber(kStart, mapping.start);
     message.AddNumber(kLimit, mapping.limit);
     message.AddNumber(kOffset, mapping.offset);
     message.AddNumber(kFile, Bits(AddString(mapping.path)));
     message.AddNumber(kBuildId, Bits(digits > 0 ? AddString({build_id, digits}) : 0));
-    WriteMessage(kMapping, message);
+    WriteBytes(kMapping, message.view());
   }
 }
 
 bool ProtoWriter::Finish() {
+  if (!ok()) return false;
   WriteLocations();
   WriteMappings();
   gzip_.Finish();
-  return complete_ && gzip_.ok();
+  return complete_;
 }
 
 }  // namespace tcmalloc

@@ -15,6 +15,7 @@
 #include "profile_format/mappings.h"
 #include "profile_format/message_buffer.h"
 #include "profile_format/profile.h"
+#include "profile_format/scratch.h"
 
 namespace tcmalloc {
 
@@ -39,17 +40,28 @@ class ProtoWriter {
  private:
   static constexpr size_t kMostStrings = 64;
 
+  // Room for a few numbers.
+  using Numbers = MessageBuffer<128>;
+  // Room for a sample with the deepest stack. Not on the stack, of which a thread may have little.
+  struct Work {
+    MessageBuffer<4608> locations;
+    MessageBuffer<4608> sample;
+    char path[4096];
+  };
+
+  bool ok() const { return gzip_.ok() && work_.data() != nullptr; }
   // Returns the number of a text in the table of strings, which is written when it is first used.
   // There are few that repeat.
   int64_t StringOf(std::string_view text);
   int64_t AddString(std::string_view text);
-  void WriteMessage(int field, const MessageBuffer& message);
+  void WriteBytes(int field, std::string_view bytes);
   void WriteNumber(int field, int64_t value);
   void WriteValueType(int field, const ValueType& type);
   void WriteLocations();
   void WriteMappings();
 
   GzipSink gzip_;
+  Scratch<Work> work_{1};
   AddressTable addresses_;
   const Mappings& mappings_;
   std::string_view strings_[kMostStrings];

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/random.h"
 #include "system/region_name.h"
+#include "system/resource_limit.h"
 #include "system/system_calls.h"
 #include "system/transparent_hugepages.h"
 
@@ -37,12 +38,6 @@ struct Places {
   uintptr_t bytes;
 };
 constexpr Places kPlacesForTable[] = {{64 * kTiB, 16 * kTiB}, {128 * kGiB, 128 * kGiB}};
-
-size_t Limit(int resource) {
-  rlimit limit = {};
-  const bool known = system_calls.getrlimit(resource, &limit) == 0;
-  return known && limit.rlim_cur != RLIM_INFINITY ? static_cast<size_t>(limit.rlim_cur) : SIZE_MAX;
-}
 
 size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable); }
 
@@ -76,7 +71,9 @@ uint8_t* MapFirstTable(size_t bytes, uint64_t random) {
 
 }  // namespace
 
-size_t AddressSpaceLimit() { return std::min(Limit(RLIMIT_AS), Limit(RLIMIT_DATA)); }
+size_t AddressSpaceLimit() {
+  return std::min(ResourceLimit(RLIMIT_AS), ResourceLimit(RLIMIT_DATA));
+}
 
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {
   // A heap of whole hugepages begins up to one behind the place.

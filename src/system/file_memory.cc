@@ -3,6 +3,7 @@
 #include "system/file_memory.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "base/message.h"
 #include "system/auxv.h"
 #include "system/random.h"
+#include "system/resource_limit.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -86,8 +88,15 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
   if (!usable()) return false;
   const uint64_t end = next_ + bytes;
   if (end > INT64_MAX || end < next_) return false;
-  if (config_.limit != 0 && end > config_.limit) {
-    if (config_.limit < next_ + page_) exhausted_ = true;
+  *backing = {.fd = fd_,
+              .offset = static_cast<off_t>(next_),
+              .flags = config_.map_private && !config_.device ? MAP_PRIVATE : MAP_SHARED,
+              .page = page_};
+  uint64_t most = config_.limit != 0 ? config_.limit : UINT64_MAX;
+  // The kernel ends a program that makes a file larger than the process may.
+  if (!config_.device) most = std::min<uint64_t>(most, ResourceLimit(RLIMIT_FSIZE));
+  if (end > most) {
+    if (most < next_ + page_) exhausted_ = true;
     return false;
   }
   // Grows the file, because a thread that touched a mapping beyond its end would be killed.
@@ -95,10 +104,6 @@ bool FileMemory::Prepare(size_t bytes, Backing* backing) {
     exhausted_ = true;
     return false;
   }
-  *backing = {.fd = fd_,
-              .offset = static_cast<off_t>(next_),
-              .flags = config_.map_private && !config_.device ? MAP_PRIVATE : MAP_SHARED,
-              .page = page_};
   return true;
 }
 

@@ -435,7 +435,8 @@ void HeapSpans::CheckInvariants() const {
     const Span* right = map_.Get(span.end());
     TCMALLOC_CHECK(right == nullptr || right->first == span.end());
     TCMALLOC_CHECK(right == nullptr || !IsFreeOrReturned(&span) || right->state != span.state);
-    TCMALLOC_CHECK(span.state != Span::State::kFree || !span.zeroed);
+    TCMALLOC_CHECK(span.state != Span::State::kFree || (!span.zeroed && span.details == 0));
+    TCMALLOC_CHECK(span.state != Span::State::kReturned || span.details <= span.length.pages());
     census.Count(span);
   });
   TCMALLOC_CHECK_EQ(census.total, regions_.total());

@@ -3,10 +3,14 @@
 #include "cpu_profile/stack_counts.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <thread>
 #include <vector>
+
+#include "system/system_calls.h"
+#include "unit/bytes.h"
 
 namespace tcmalloc {
 namespace {
@@ -95,6 +99,58 @@ TEST_F(StackCountsTest, ThreadsAddTheSameStacks) {
   const std::map<Stack, uint64_t> contents = Contents(counts_);
   EXPECT_EQ(contents.size(), kStacks);
   for (const auto& [stack, count] : contents) EXPECT_EQ(count, uint64_t{kThreads * kRounds});
+}
+
+// Address space of a limited process, and the bytes that were mapped of it.
+class LimitedAddressSpace {
+ public:
+  LimitedAddressSpace(int resource, size_t limit) {
+    limited_ = resource;
+    limit_ = limit;
+    mapped_ = 0;
+    system_calls.getrlimit = [](int asked, rlimit* found) {
+      *found = {asked == limited_ ? limit_ : RLIM_INFINITY, RLIM_INFINITY};
+      return 0;
+    };
+    system_calls.mmap = [](void* address, size_t bytes, int protection, int flags, int fd,
+                           off_t offset) {
+      mapped_ += bytes;
+      return real_system_calls.mmap(address, bytes, protection, flags, fd, offset);
+    };
+  }
+  ~LimitedAddressSpace() {
+    system_calls.getrlimit = real_system_calls.getrlimit;
+    system_calls.mmap = real_system_calls.mmap;
+  }
+  LimitedAddressSpace(const LimitedAddressSpace&) = delete;
+  LimitedAddressSpace& operator=(const LimitedAddressSpace&) = delete;
+
+  static size_t mapped() { return mapped_; }
+
+ private:
+  inline static int limited_ = 0;
+  inline static rlim_t limit_ = 0;
+  inline static size_t mapped_ = 0;
+};
+
+TEST_F(StackCountsTest, TakesASmallShareOfALimit) {
+  for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    const LimitedAddressSpace space(resource, 100 * testing::kMiB);
+    ASSERT_TRUE(counts_.Map());
+    EXPECT_GT(space.mapped(), testing::kMiB / 2);
+    EXPECT_LE(space.mapped(), 100 * testing::kMiB / 64);
+    Add(counts_, {1, 2, 3}, 4);
+    EXPECT_EQ(Contents(counts_), (std::map<Stack, uint64_t>{{{1, 2, 3}, 4}}));
+    counts_.Unmap();
+  }
+}
+
+TEST_F(StackCountsTest, ASmallLimitLeavesASmallTable) {
+  const LimitedAddressSpace space(RLIMIT_AS, testing::kMiB);
+  ASSERT_TRUE(counts_.Map());
+  EXPECT_LE(space.mapped(), 256 * testing::kKiB);
+  Add(counts_, {1}, 1);
+  EXPECT_EQ(counts_.lost(), 0U);
 }
 
 }  // namespace

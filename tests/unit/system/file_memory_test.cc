@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -241,6 +242,24 @@ TEST_F(FileMemoryTest, TheLimitLeavesTheRestToOthers) {
   EXPECT_GE(in_file, 7 * kMiB);
   EXPECT_LE(in_file, 8 * kMiB);
   EXPECT_EQ(memory_.stats().file_bytes, in_file);
+}
+
+TEST_F(FileMemoryTest, TheLimitOnTheSizeOfFilesLeavesTheRestToOthers) {
+  memory_.Configure(Memfs());
+  rlimit saved = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  const rlimit limit = {.rlim_cur = 2 * kMiB, .rlim_max = saved.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  const MemoryBlock fits = memory_.Allocate(kMiB, 8 * kKiB);
+  const MemoryBlock too_large = memory_.Allocate(4 * kMiB, 8 * kKiB);
+  const MemoryBlock fits_as_well = memory_.Allocate(kMiB / 2, 8 * kKiB);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &saved), 0);
+  EXPECT_TRUE(IsInFile(fits.start));
+  ASSERT_NE(too_large.start, nullptr);
+  EXPECT_FALSE(IsInFile(too_large.start));
+  EXPECT_TRUE(IsInFile(fits_as_well.start));
+  std::memset(fits.start, 1, fits.bytes);
+  std::memset(too_large.start, 1, too_large.bytes);
 }
 
 TEST_F(FileMemoryTest, AFileMayHaveLittle) {

@@ -118,9 +118,7 @@ func (f *profileFlags) find(command *cobra.Command, made *profile.Profile) (*pro
 }
 
 func (f *profileFlags) symbolize(command *cobra.Command, made *profile.Profile) {
-	for _, problem := range symbols.Symbolize(made, symbols.Options{Root: f.root, FullNames: f.fullNames}) {
-		fmt.Fprintln(command.ErrOrStderr(), "tcm:", problem)
-	}
+	complain(command.ErrOrStderr(), symbols.Symbolize(made, symbols.Options{Root: f.root, FullNames: f.fullNames})...)
 }
 
 // show prints or draws a set as the flags say.

@@ -57,6 +57,25 @@ func TestHeap(t *testing.T) {
 	}
 }
 
+// A profile's names come from whoever wrote it.
+func TestNamesCannotDriveTheTerminal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "escapes.heap")
+	content := "heap profile: 1: 64 [1: 64] @ heap_v2/1\n1: 64 [1: 64] @ 0x401010\n\nMAPPED_LIBRARIES:\n" +
+		"00401000-00402000 r-xp 00000000 fe:00 1 /tmp/\x1b[31mred\x07\n"
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"heap", path}, {"heap", "--folded", path}, {"diff", path, path}, {"leaks", path, path}} {
+		output, complaints, err := called(words...)
+		if err != nil || strings.ContainsAny(output+complaints, "\x1b\a") {
+			t.Errorf("%v: %q, %q, %v", words, output, complaints, err)
+		}
+		if !strings.Contains(output+complaints, "?[31mred?") {
+			t.Errorf("%v shows no name: %q, %q", words, output, complaints)
+		}
+	}
+}
+
 func TestSignalsEndACommandThatReads(t *testing.T) {
 	tcm := install(t)
 	pipe := filepath.Join(t.TempDir(), "pipe")

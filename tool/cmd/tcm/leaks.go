@@ -271,14 +271,12 @@ type leakReport struct {
 
 // show prints a profile of leaked blocks. It returns true if there are any.
 func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title string, to io.Writer) (bool, error) {
-	for _, problem := range symbols.Symbolize(made, symbols.Options{Root: f.root, FullNames: f.fullNames}) {
-		fmt.Fprintln(command.ErrOrStderr(), "tcm:", problem)
-	}
+	complain(command.ErrOrStderr(), symbols.Symbolize(made, symbols.Options{Root: f.root, FullNames: f.fullNames})...)
 	report := reportLeaks(made, title)
 	if f.asJSON {
 		return report.Objects > 0, writeJSON(to, report)
 	}
-	return report.Objects > 0, report.write(to, f.top)
+	return report.Objects > 0, report.write(text.NewPrintable(to), f.top)
 }
 
 // reportLeaks puts what one stack lost directly and indirectly together, the largest first.

@@ -51,7 +51,7 @@ func main() {
 		os.Exit(exitUsage)
 	}
 	// Suggestions for a mistyped command end in blank lines.
-	fmt.Fprintln(os.Stderr, "tcm:", strings.TrimSpace(err.Error()))
+	complain(os.Stderr, strings.TrimSpace(err.Error()))
 	var notStarted *runner.StartError
 	if errors.As(err, &notStarted) {
 		os.Exit(notStarted.Status)

@@ -9,6 +9,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"tcm/internal/text"
 )
 
 // version is that of the whole project, which the file VERSION says to others.
@@ -21,6 +23,15 @@ func writeJSON(output io.Writer, value any) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
+}
+
+// complain prints what went wrong, a line each. Names that others chose cannot bring characters to the terminal that do
+// more than show.
+func complain(to io.Writer, problems ...string) {
+	to = text.NewPrintable(to)
+	for _, problem := range problems {
+		fmt.Fprintln(to, "tcm:", problem)
+	}
 }
 
 func newVersion() *cobra.Command {

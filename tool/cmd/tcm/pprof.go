@@ -103,9 +103,7 @@ func (localSymbols) Symbolize(_ string, _ driver.MappingSources, made *profile.P
 			}
 		}
 	}
-	for _, problem := range symbols.Symbolize(made, symbols.Options{}) {
-		fmt.Fprintln(os.Stderr, "tcm:", problem)
-	}
+	complain(os.Stderr, symbols.Symbolize(made, symbols.Options{})...)
 	return nil
 }
 

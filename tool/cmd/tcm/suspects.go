@@ -178,9 +178,7 @@ func grownSince(before, after map[string]*site, minutes float64, ages bool) []su
 // showSuspects shows the suspects of a heap profile, or what has grown between two.
 func (f *leakFlags) showSuspects(command *cobra.Command, made []*profile.Profile, names []string) error {
 	for _, one := range made {
-		for _, problem := range symbols.Symbolize(one, symbols.Options{Root: f.root, FullNames: f.fullNames}) {
-			fmt.Fprintln(command.ErrOrStderr(), "tcm:", problem)
-		}
+		complain(command.ErrOrStderr(), symbols.Symbolize(one, symbols.Options{Root: f.root, FullNames: f.fullNames})...)
 	}
 	last := made[len(made)-1]
 	sites := sitesOf(last)
@@ -215,7 +213,7 @@ func (f *leakFlags) showSuspects(command *cobra.Command, made []*profile.Profile
 	if f.asJSON {
 		return writeJSON(command.OutOrStdout(), report)
 	}
-	return report.write(command.OutOrStdout(), f.top)
+	return report.write(text.NewPrintable(command.OutOrStdout()), f.top)
 }
 
 func (r *suspectReport) write(to io.Writer, top int) error {

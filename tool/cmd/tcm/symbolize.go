@@ -3,7 +3,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 
@@ -49,8 +48,6 @@ func addSymbolFlags(command *cobra.Command, options *symbols.Options) {
 func copySymbolized(command *cobra.Command, input io.Reader, options symbols.Options) error {
 	symbolizer := mistakes.NewSymbolizer(options)
 	err := symbolizer.Copy(command.OutOrStdout(), input)
-	for _, problem := range symbolizer.Problems() {
-		fmt.Fprintln(command.ErrOrStderr(), "tcm:", problem)
-	}
+	complain(command.ErrOrStderr(), symbolizer.Problems()...)
 	return err
 }

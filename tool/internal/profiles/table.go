@@ -165,7 +165,7 @@ func (s *Set) Title() string {
 	return title
 }
 
-// WriteTable prints the first functions; most is how many, or 0 for all.
+// WriteTable prints the first functions; most is how many, or 0 for all. What a terminal would obey in a name is replaced.
 func (s *Set) WriteTable(output io.Writer, byCumulative bool, most int) error {
 	all := s.Functions(byCumulative)
 	shown := all
@@ -191,7 +191,7 @@ func (s *Set) WriteTable(output io.Writer, byCumulative bool, most int) error {
 	if left > 0 {
 		fmt.Fprintf(&out, "%s more functions; --top 0 shows all\n", text.Count(int64(left)))
 	}
-	_, err := io.WriteString(output, out.String())
+	_, err := io.WriteString(text.NewPrintable(output), out.String())
 	return err
 }
 
@@ -280,7 +280,7 @@ func (s *Set) Report(byCumulative bool, most int) Report {
 var foldedName = strings.NewReplacer(";", ",", "\n", " ")
 
 // WriteFolded prints one line for each stack: its functions, the outermost first, and its amount; both
-// amounts where two profiles are compared.
+// amounts where two profiles are compared. What a terminal would obey in a name is replaced.
 func (s *Set) WriteFolded(output io.Writer) error {
 	var lines []string
 	for _, stack := range s.Stacks {
@@ -295,8 +295,9 @@ func (s *Set) WriteFolded(output io.Writer) error {
 		lines = append(lines, line)
 	}
 	sort.Strings(lines)
+	shown := text.NewPrintable(output)
 	for _, line := range lines {
-		if _, err := fmt.Fprintln(output, line); err != nil {
+		if _, err := fmt.Fprintln(shown, line); err != nil {
 			return err
 		}
 	}
