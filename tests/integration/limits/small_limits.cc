@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Compares what programs get from the library with profiles under small limits, in each of its
-// modes, with what they get from libc. Each figure is measured in a process of its own:
-// small_limits --measure BLOCK_BYTES.
+// Compares what programs get from the library with profiles under small limits with what they get
+// from libc; in hardened mode, with what they get in the default mode. Each figure is measured in a
+// process of its own: small_limits --measure BLOCK_BYTES.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -32,6 +32,8 @@ constexpr Limit kLimits[] = {{"RLIMIT_DATA", RLIMIT_DATA, 60'000},
                              {"RLIMIT_DATA", RLIMIT_DATA, 100'000},
                              {"RLIMIT_AS", RLIMIT_AS, 60'000},
                              {"RLIMIT_AS", RLIMIT_AS, 100'000}};
+constexpr Limit kSmallestLimits[] = {{"RLIMIT_DATA", RLIMIT_DATA, 30'000},
+                                     {"RLIMIT_AS", RLIMIT_AS, 40'000}};
 
 // Prints how many bytes the process has in blocks of one size when there are no more.
 int Measure(Size block) {
@@ -77,6 +79,20 @@ void AddNineTenths(Suite& suite, const Limit& limit, Size block, const char* mod
   });
 }
 
+void AddProgram(Suite& suite, const Limit& limit, const char* mode) {
+  const std::string name =
+      std::string(mode) + "/" + limit.name + " " + std::to_string(limit.kibibytes) + " KiB/ls";
+  suite.Add(name, [=, &limit](Case& result) {
+    const ChildResult child = RunInChild([&] {
+      setenv("TCMALLOC_MODE", mode, 1);
+      SetLimit(limit);
+      execl("/bin/ls", "ls", "-d", "/", nullptr);
+      _exit(2);
+    });
+    result.Check(child.Exited(0), "end", "exit status 0", child);
+  });
+}
+
 }  // namespace
 }  // namespace tcmalloc::testing
 
@@ -92,7 +108,15 @@ int main(int argc, char** argv) {
     AddNineTenths(suite, limit, kSmallBlock, "default", nullptr);
     // Small blocks have a record of their own there.
     AddNineTenths(suite, limit, kLargeBlock, "debug", nullptr);
-    cases += 3;
+    AddNineTenths(suite, limit, kLargeBlock, "hardened", "default");
+    AddNineTenths(suite, limit, kSmallBlock, "hardened", "default");
+    cases += 5;
+  }
+  for (const Limit& limit : kSmallestLimits) {
+    for (const char* mode : {"default", "debug", "hardened"}) {
+      AddProgram(suite, limit, mode);
+      ++cases;
+    }
   }
   return suite.Main(argc, argv, cases);
 }
