@@ -30,17 +30,19 @@ TCMALLOC_ALWAYS_INLINE BlockRecord* FreeQueue::Pop(Part& part, const WaitingBloc
 }
 
 void FreeQueue::NoteUsed(Part& part) {
-  part.used.store(true, std::memory_order_relaxed);
+  part.used = true;
   used_parts_.fetch_add(1, std::memory_order_relaxed);
 }
 
 BlockRecord* FreeQueue::Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
                              MetadataArena& arena) {
   Part& part = parts_[place];
-  WaitingBlock* entries = storage.entries[place];
+  Storage::Entries* mapped = storage.entries_[place].GetOrMap();
+  if (TCMALLOC_UNLIKELY(mapped == nullptr)) return block;
+  WaitingBlock* entries = mapped->blocks;
   const WaitingBlock last = WaitingBlock::Of(block);
   PartHolder holder(place, part);
-  if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) NoteUsed(part);
+  if (TCMALLOC_UNLIKELY(!part.used)) NoteUsed(part);
   const size_t share = ShareOf(limit);
   BlockRecord* victim = nullptr;
   if (TCMALLOC_LIKELY(part.count == kBlocks)) victim = Pop(part, entries, share, arena);
@@ -54,14 +56,14 @@ BlockRecord* FreeQueue::PopExcess(const Storage& storage, uint32_t place, size_t
                                   MetadataArena& arena) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  return FindExcess(part, storage.entries[place], ShareOf(limit), arena);
+  return FindExcess(part, storage.Of(place), ShareOf(limit), arena);
 }
 
 BlockRecord* FreeQueue::PopFirst(const Storage& storage, uint32_t place, size_t limit,
                                  MetadataArena& arena) {
   Part& part = parts_[place];
   PartHolder holder(place, part);
-  return part.count > 0 ? Pop(part, storage.entries[place], ShareOf(limit), arena) : nullptr;
+  return part.count > 0 ? Pop(part, storage.Of(place), ShareOf(limit), arena) : nullptr;
 }
 
 // Makes spares of the first blocks while there are too many bytes, until one has to go, which it
@@ -91,7 +93,7 @@ BlockRecord* FreeQueue::TakeAny(const Storage& storage, uint32_t place) {
     part.spare_bytes.store(part.spares.bytes(), std::memory_order_relaxed);
     return spare;
   }
-  return part.count > 0 ? TakeFirst(part, storage.entries[place]).block : nullptr;
+  return part.count > 0 ? TakeFirst(part, storage.Of(place)).block : nullptr;
 }
 
 size_t FreeQueue::bytes() const {

@@ -16,6 +16,7 @@
 #include "debug/own_place.h"
 #include "debug/spare_blocks.h"
 #include "pages/metadata_arena.h"
+#include "system/mapped_object.h"
 
 namespace tcmalloc {
 
@@ -26,11 +27,26 @@ namespace tcmalloc {
 class FreeQueue {
  public:
   static constexpr size_t kBlocks = 1024;
-  // Apart, because it begins as zeros and takes no room in the library's file. Given to each call
-  // that needs it: a reference would be a word that the dynamic linker writes in every process, and
-  // hardly any has this queue.
-  struct Storage {
-    WaitingBlock entries[kPlaces][kBlocks];
+  // The entries of each part, mapped for its first block. Apart, because it begins as zeros and
+  // takes no room in the library's file. Given to each call that needs it: a reference would be a
+  // word that the dynamic linker writes in every process, and hardly any has this queue.
+  class Storage {
+   public:
+    constexpr Storage() = default;
+
+   private:
+    friend class FreeQueue;
+    struct Entries {
+      WaitingBlock blocks[kBlocks];
+    };
+
+    // Returns null if nothing is mapped.
+    TCMALLOC_ALWAYS_INLINE WaitingBlock* Of(uint32_t place) const {
+      Entries* entries = entries_[place].get();
+      return TCMALLOC_LIKELY(entries != nullptr) ? entries->blocks : nullptr;
+    }
+
+    MappedObject<Entries> entries_[kPlaces];
   };
 
   constexpr FreeQueue() = default;
@@ -38,8 +54,9 @@ class FreeQueue {
   FreeQueue& operator=(const FreeQueue&) = delete;
 
   // Adds a block to the part of that place. Returns one that has to go, for the number of blocks
-  // or, as PopExcess, for the bytes; null if PopExcess would return null. The places of spares are
-  // in memory of `arena`, which is always the same.
+  // or, as PopExcess, for the bytes; null if PopExcess would return null. Returns `block` if there
+  // is no memory for the part. The places of spares are in memory of `arena`, which is always the
+  // same.
   BlockRecord* Push(Storage& storage, uint32_t place, BlockRecord* block, size_t limit,
                     MetadataArena& arena);
   // Adds a block to the part of a thread's own place, if take() returns true. Does nothing, and
@@ -48,8 +65,8 @@ class FreeQueue {
   TCMALLOC_ALWAYS_INLINE bool PushOwn(Storage& storage, uint32_t place, BlockRecord* block,
                                       size_t limit, F take) TCMALLOC_NO_THREAD_SAFETY_ANALYSIS {
     Part& part = *OpaqueToOptimizer(&parts_[place]);
-    WaitingBlock* entries = OpaqueToOptimizer(&storage.entries[place][0]);
-    if (TCMALLOC_UNLIKELY(!part.used.load(std::memory_order_relaxed))) return false;
+    WaitingBlock* entries = storage.Of(place);
+    if (TCMALLOC_UNLIKELY(entries == nullptr)) return false;
     const size_t share = ShareOf(limit);
     const WaitingBlock last = WaitingBlock::Of(block);
     size_t after = part.bytes.load(std::memory_order_relaxed) + last.bytes;
@@ -106,7 +123,7 @@ class FreeQueue {
     // Written by who has the part.
     std::atomic<size_t> bytes{0};  // without the spares
     std::atomic<size_t> spare_bytes{0};
-    std::atomic<bool> used{false};
+    bool used TCMALLOC_GUARDED_BY(lock) = false;
     SpareBlocks spares TCMALLOC_GUARDED_BY(lock);
   };
 
@@ -134,7 +151,7 @@ class FreeQueue {
     const size_t parts = used_parts_.load(std::memory_order_relaxed);
     return TCMALLOC_LIKELY(parts <= 1) ? limit : limit / parts;
   }
-  TCMALLOC_COLD void NoteUsed(Part& part);
+  TCMALLOC_COLD void NoteUsed(Part& part) TCMALLOC_REQUIRES(part.lock);
   // Takes the first of `entries`, which are those of the part. Returns it if it has to go, because
   // it cannot become a spare. The part's share of the bytes is `share`.
   static BlockRecord* Pop(Part& part, const WaitingBlock* entries, size_t share,

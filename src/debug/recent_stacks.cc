@@ -4,11 +4,12 @@
 
 namespace tcmalloc {
 
-constinit RecentStacks recent_stacks[kPlaces];
+constinit MappedObject<RecentStacks> recent_stacks[kPlaces];
 
 RecentStacks* ClaimRecentStacks() {
   const uint32_t place = PlaceOfThread();
-  RecentStacks* recent = &recent_stacks[place];
+  RecentStacks* recent = recent_stacks[place].GetOrMap();
+  if (TCMALLOC_UNLIKELY(recent == nullptr)) return nullptr;
   const bool claimed = TCMALLOC_LIKELY(IsOwnPlace(place)) ? recent->TryClaimOwn(&current_thread)
                                                           : recent->TryClaim();
   return TCMALLOC_LIKELY(claimed) ? recent : nullptr;

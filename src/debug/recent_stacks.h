@@ -15,6 +15,7 @@
 #include "debug/own_place.h"
 #include "debug/program_stack.h"
 #include "heap_profile/stack_table.h"
+#include "system/mapped_object.h"
 #include "thread/current_thread.h"
 #include "thread/fork_gate.h"
 #include "unwind/machine.h"
@@ -186,20 +187,20 @@ class RecentStacks {
   Entry entries_[size_t{1} << kLog2Sets][kWays] = {};
 };
 
-// The sets of all places.
-extern constinit RecentStacks recent_stacks[kPlaces];
+// The sets of all places, each mapped when its first thread needs it.
+extern constinit MappedObject<RecentStacks> recent_stacks[kPlaces];
 
-// Returns a set that nobody else uses, for the caller to release; null if there is none. The same
-// thread gets the same one each time.
+// Returns a set that nobody else uses, for the caller to release; null if there is none, or no
+// memory for it. The same thread gets the same one each time.
 RecentStacks* ClaimRecentStacks();
 
 // Returns a stack as TryFind does. Called inside the slow path by a thread with that place of its
 // own.
 TCMALLOC_ALWAYS_INLINE StackId FindRecentStack(uint32_t place, const CallSite& site) {
-  RecentStacks& recent = *OpaqueToOptimizer(&recent_stacks[place]);
-  if (TCMALLOC_UNLIKELY(!recent.TryClaimOwn(&current_thread))) return 0;
-  const StackId stack = recent.TryFind(site);
-  recent.Release();
+  RecentStacks* recent = recent_stacks[place].get();
+  if (TCMALLOC_UNLIKELY(recent == nullptr || !recent->TryClaimOwn(&current_thread))) return 0;
+  const StackId stack = recent->TryFind(site);
+  recent->Release();
   return stack;
 }
 

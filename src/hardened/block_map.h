@@ -15,6 +15,7 @@
 #include "hardened/guard_pages.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
+#include "system/address_window.h"
 
 namespace tcmalloc {
 
@@ -53,8 +54,8 @@ struct PlainBlock {
 };
 
 // A byte for each 16 bytes of memory. The byte of the first 16 bytes of a block is its state; those
-// of the following tell its size. The bytes lie in mappings of their own, between pages without
-// access, that are made where they are needed and stay. Lock-free; thread safe.
+// of the following tell its size. The bytes lie in leaves, which are mapped between pages without
+// access as they are needed, and stay. Lock-free; thread safe.
 class BlockMap {
  public:
   using Byte = std::atomic<uint8_t>;
@@ -70,16 +71,23 @@ class BlockMap {
   BlockMap(const BlockMap&) = delete;
   BlockMap& operator=(const BlockMap&) = delete;
 
-  // Called once, before all others. Returns false if there is no memory.
-  [[nodiscard]] bool Initialize();
+  // Called once, before all others. `random` picks the place of the root. Returns false if there is
+  // no memory.
+  [[nodiscard]] bool Initialize(uint64_t random);
 
   // Returns the state of an address, or null if no block was ever near.
-  TCMALLOC_ALWAYS_INLINE Byte* Find(const void* address) const {
-    // Bits that no address of a block has come last.
-    const uintptr_t granule = std::rotr(reinterpret_cast<uintptr_t>(address), kGranuleLog2);
-    if (TCMALLOC_UNLIKELY(granule >> (kAddressBits - kGranuleLog2) != 0)) return nullptr;
+  Byte* Find(const void* address) const {
+    Byte* state = FindLow(address);
+    return TCMALLOC_LIKELY(state != nullptr) ? state : FindHigh(address);
+  }
+  // Works as Find, but returns null for high addresses: the heap does not ask for them, but may get
+  // some.
+  TCMALLOC_ALWAYS_INLINE Byte* FindLow(const void* address) const {
+    const uintptr_t granule = GranuleOf(address);
+    const uintptr_t leaf_number = granule / kLeafBytes;
+    if (TCMALLOC_UNLIKELY(leaf_number >= low_leaves_)) return nullptr;
     // Acquire pairs with the release in MakeLeaf.
-    const uintptr_t leaf = root_[granule / kLeafBytes].load(std::memory_order_acquire);
+    const uintptr_t leaf = root_[leaf_number].load(std::memory_order_acquire);
     if (TCMALLOC_UNLIKELY(leaf == 0)) return nullptr;
     return StateIn(leaf, granule);
   }
@@ -97,8 +105,8 @@ class BlockMap {
   }
   // Works as Find, for a block that may be the first one near. Null if there is no memory.
   TCMALLOC_ALWAYS_INLINE Byte* Ensure(const void* block) {
-    Byte* state = Find(block);
-    return TCMALLOC_LIKELY(state != nullptr) ? state : MakeLeaf(block);
+    Byte* state = FindLow(block);
+    return TCMALLOC_LIKELY(state != nullptr) ? state : EnsureSlow(block);
   }
 
   // Keeps the size of a freed block of more than 96 bytes, and returns it.
@@ -174,7 +182,21 @@ class BlockMap {
 
   static constexpr int kGranuleLog2 = 4;
   static_assert(size_t{1} << kGranuleLog2 == kGranule);
-  static constexpr size_t kLeafBytes = size_t{1} << 24;
+  static constexpr size_t kLeafBytes = size_t{1} << 18;
+  static constexpr size_t kLeaves = (size_t{1} << (kAddressBits - kGranuleLog2)) / kLeafBytes;
+
+  // The root has an entry for each leaf that there can be, but only parts of it are mapped: the
+  // entries of the addresses that the heap asks for, from the start, and parts of this many others
+  // as they are needed. 64 KiB, because that is a page of some kernels.
+  static constexpr size_t kPartEntries = (size_t{64} << 10) / sizeof(uintptr_t);
+  static constexpr size_t kParts = kLeaves / kPartEntries;
+  static constexpr size_t kMostLowLeaves = (kLargestWindow >> kGranuleLog2) / kLeafBytes;
+  // The most leaves that are mapped at once, and a bound that no number of them reaches.
+  static constexpr size_t kMostAtOnce = 1024;
+  static constexpr size_t kMostInRow = 4096;
+  static_assert(kMostAtOnce < kMostInRow);
+  // The share of a limit of the address space that the first entries may take.
+  static constexpr size_t kLimitShare = 256;
 
   static void SetLongSlack(Byte* state, size_t slack, size_t capacity);
   static size_t GetLongSlack(const Byte* state, size_t capacity);
@@ -186,14 +208,33 @@ class BlockMap {
     return state;
   }
   static size_t SpanCapacity(const void* start, GuardKind guard);
+  // Returns the number of the 16 bytes that begin at an address, or more than all numbers for an
+  // address that no block has.
+  TCMALLOC_ALWAYS_INLINE static uintptr_t GranuleOf(const void* address) {
+    // Bits that no address of a block has come last.
+    return std::rotr(reinterpret_cast<uintptr_t>(address), kGranuleLog2);
+  }
+  Byte* FindHigh(const void* address) const;
+  bool HasPart(size_t part) const;
+  bool MapPart(size_t part);
   static size_t LeafBytes();
-  Byte* MapLeaf();
+  uintptr_t MapLeaves();
+  bool KeepAhead(uintptr_t leaves);
+  bool MapAhead();
+  uintptr_t TakeLeaf();
   TCMALLOC_COLD Byte* MakeLeaf(const void* block);
+  TCMALLOC_COLD Byte* EnsureSlow(const void* block);
 
   // A leaf's address less that of its first granule's number, so that numbers index it; and one
   // more, so that it is not 0.
   std::atomic<uintptr_t>* root_ = nullptr;
-  std::atomic<Byte*> spare_{nullptr};  // a leaf for which there is memory, or null
+  size_t low_leaves_ = 0;  // the entries that are mapped from the start; a multiple of kPartEntries
+  bool may_grow_ = false;  // nothing else is where the other entries belong
+  // The first of some leaves that lie in a row and are mapped ahead, and in the bits that are zero
+  // in its address their number; or 0.
+  std::atomic<uintptr_t> ahead_{0};
+  std::atomic<size_t> mapped_leaves_{0};
+  std::atomic<uint64_t> parts_[kParts / 64] = {};  // a bit for each part that is mapped
 };
 
 TCMALLOC_ALWAYS_INLINE void BlockMap::SetLongSlack(Byte* state, size_t slack, size_t capacity) {

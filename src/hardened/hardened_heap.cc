@@ -86,7 +86,7 @@ bool HardenedHeap::Initialize(const Options& options) {
               WordPair{word, (word & ~kLastByte) | (canary_.word() & kLastByte)}};
   checks_claims_ = options.check_deletes;
   single_threaded_ = SingleThreadedFlag();
-  return map_.Initialize() &&
+  return map_.Initialize(NextRandom(random + 2)) &&
          pools_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare, filling_,
                            NextRandom(random + 1)) &&
          quarantine_.Initialize(heap.arena(), options.quarantine_size / kQuarantineShare,

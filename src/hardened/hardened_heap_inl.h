@@ -55,7 +55,7 @@ void* HardenedHeap::TryAllocateShort(size_t size, BlockFamily family) {
 }
 
 bool HardenedHeap::FindShort(void* block, BlockFamily family, ShortBlock* known) const {
-  known->state = map_.Find(block);
+  known->state = map_.FindLow(block);
   if (TCMALLOC_UNLIKELY(known->state == nullptr)) return false;
   // Acquire pairs with the release in BlockMap::Set.
   known->live = known->state->load(std::memory_order_acquire);
@@ -113,7 +113,7 @@ bool HardenedHeap::TryFree(void* block, BlockFamily family, size_t size) {
   const uint8_t part = thread_state.quarantine_part;
   if (TCMALLOC_UNLIKELY(!BlockPools::IsPool(part))) return false;
   if (TCMALLOC_UNLIKELY(!hooks.delete_block.empty())) return false;
-  BlockMap::Byte* state = map_.Find(block);
+  BlockMap::Byte* state = map_.FindLow(block);
   if (TCMALLOC_UNLIKELY(state == nullptr)) return false;
   // Acquire pairs with the release in BlockMap::Set.
   uint8_t value = state->load(std::memory_order_acquire);

@@ -4,18 +4,45 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 
 #include "base/attributes.h"
 #include "base/bits.h"
 #include "heap_profile/caller_stack.h"
+#include "system/address_window.h"
+#include "system/mapped_object.h"
 
 namespace tcmalloc {
 
 constinit EarlyStacks early_stacks;
 
+uint32_t EarlyStacks::all_units() const {
+  const uintptr_t mapped = memory();
+  return mapped != 0 ? static_cast<uint32_t>(BytesOf(mapped) / kUnit) : 0;
+}
+
+// Maps the memory of the slots if need be. Returns true if there is some.
+bool EarlyStacks::HasMemory() {
+  if (TCMALLOC_LIKELY(memory() != 0)) return true;
+  const int saved_errno = errno;
+  const size_t share = AddressSpaceLimit() / kLimitShare;
+  errno = saved_errno;
+  const size_t bytes = std::bit_floor(std::clamp(share, kFewestBytes, kMemoryBytes));
+  void* mapped = MapZeroed(bytes);
+  if (mapped == nullptr) return memory() != 0;
+  uintptr_t none = 0;
+  const auto log2 = static_cast<uintptr_t>(std::countr_zero(bytes));
+  // Release pairs with the acquire in memory.
+  if (!memory_.compare_exchange_strong(none, reinterpret_cast<uintptr_t>(mapped) | log2,
+                                       std::memory_order_release, std::memory_order_relaxed)) {
+    UnmapZeroed(mapped, bytes);
+  }
+  return true;
+}
+
 uint32_t EarlyStacks::WordAt(uint32_t unit) {
   // Acquire pairs with the releases in Leave and ClaimFresh: a slot that is there has its size.
-  return unit < kUnits ? SlotAt(unit).word.load(std::memory_order_acquire) : 0;
+  return unit < all_units() ? SlotAt(unit).word.load(std::memory_order_acquire) : 0;
 }
 
 // Gives up a claimed slot.
@@ -68,7 +95,7 @@ EarlyStacks::Slot* EarlyStacks::ClaimUsed(StackTable& stacks, uint32_t units) {
 // that a few deep stacks leave it to many others.
 EarlyStacks::Slot* EarlyStacks::ClaimFresh(uint32_t units) {
   uint32_t unit = end_;
-  while (units <= (kUnits - unit) / kLeastFits) {
+  while (units <= (all_units() - unit) / kLeastFits) {
     Slot& slot = SlotAt(unit);
     uint32_t word = 0;
     // Release pairs with the acquire in WordAt. Acquire pairs with the release in ClaimFresh, where
@@ -112,7 +139,7 @@ TCMALLOC_NOINLINE StackId EarlyStacks::Add(StackTable& stacks) {
   const uintptr_t sp = registers.values[machine::kStackPointer];
   const StackExtent extent = OwnStackFrom(sp);
   const size_t bytes = sizeof(Slot) + extent.copied();
-  if (extent.bytes == 0 || bytes > kMostBytes) return 0;
+  if (extent.bytes == 0 || bytes > kMostBytes || !HasMemory()) return 0;
   Slot* const slot = ClaimOne(stacks, bytes);
   if (slot == nullptr) return 0;
   slot->extent = extent;

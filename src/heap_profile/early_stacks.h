@@ -24,7 +24,8 @@ namespace tcmalloc {
 // to an open stack of the StackTable, which gets its frames when the copies are walked. A copy
 // whose stack nobody refers to any more makes room for the next one, with its stack.
 //
-// Thread safe, without a lock; async-signal-safe. All zero at first.
+// The memory of all slots is mapped for the first copy. Thread safe, without a lock;
+// async-signal-safe. All zero at first.
 class EarlyStacks {
  public:
   constexpr EarlyStacks() = default;
@@ -43,8 +44,9 @@ class EarlyStacks {
 
   // Larger copies are not made.
   static constexpr size_t kMostBytes = size_t{160} << 10;
-  // The bytes of all slots.
+  // The bytes of all slots, unless that is more than its share of a limit of the address space.
   static constexpr size_t kMemoryBytes = size_t{4} << 20;
+  static constexpr size_t kLimitShare = 256;
 
  private:
   enum class State : uint32_t {
@@ -70,7 +72,7 @@ class EarlyStacks {
 
   // Slots begin at multiples of a unit.
   static constexpr size_t kUnit = 512;
-  static constexpr uint32_t kUnits = kMemoryBytes / kUnit;
+  static constexpr size_t kFewestBytes = size_t{64} << 10;
   // Copies do not take slots that are so many times larger, which deep stacks need.
   static constexpr uint32_t kMostSpare = 4;
   // A new slot would fit so many times into the room that is left.
@@ -84,7 +86,18 @@ class EarlyStacks {
     return units << kStateBits | static_cast<uint32_t>(state);
   }
 
-  Slot& SlotAt(uint32_t unit) { return *reinterpret_cast<Slot*>(memory_ + unit * kUnit); }
+  // The mapping, and the base-2 logarithm of its bytes in the bits that are zero in an address.
+  static constexpr uintptr_t kLog2Mask = 63;
+  static size_t BytesOf(uintptr_t memory) { return size_t{1} << (memory & kLog2Mask); }
+
+  // Acquire pairs with the release in HasMemory: the memory is zero.
+  uintptr_t memory() const { return memory_.load(std::memory_order_acquire); }
+  // Returns the number of units of all slots; 0 if nothing is mapped.
+  uint32_t all_units() const;
+  Slot& SlotAt(uint32_t unit) {
+    return *reinterpret_cast<Slot*>((memory() & ~kLog2Mask) + unit * kUnit);
+  }
+  bool HasMemory();
   // Returns the word of the slot at `unit`; 0 if there is none.
   uint32_t WordAt(uint32_t unit);
   static uint32_t UnitsFor(size_t bytes);
@@ -99,7 +112,7 @@ class EarlyStacks {
 
   Relaxed<uint32_t> probe_ = 0;  // the unit at which the next search begins
   Relaxed<uint32_t> end_ = 0;    // a unit at which a slot begins, or the first behind all slots
-  alignas(64) std::byte memory_[kMemoryBytes] = {};
+  std::atomic<uintptr_t> memory_{0};
 };
 
 extern constinit EarlyStacks early_stacks;

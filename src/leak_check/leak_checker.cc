@@ -302,7 +302,9 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
     DeleteResult(result);
     return PrintFailure(name, SnapshotOutcome::kNoMemory);
   }
-  const size_t mapping_count = program_mappings.Copy(mappings.data(), MappingSet::kMost);
+  const MappingSet* known = program_mappings.get();
+  const size_t mapping_count =
+      known != nullptr ? known->Copy(mappings.data(), MappingSet::kMost) : 0;
   Range* regions = mappings.data() + mapping_count;
   const size_t region_count = root_regions.Copy(regions, RegionSet::kMost);
 

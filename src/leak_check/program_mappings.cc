@@ -14,25 +14,28 @@ Range RangeAt(const void* start, size_t bytes) {
   return {begin, begin + (bytes + 4095) / 4096 * 4096};
 }
 
+// There while the hooks are.
+MappingSet& Known() { return *program_mappings.get(); }
+
 void OnMmap(const void* result, const void* /*start*/, size_t size, int protection, int /*flags*/,
             int /*fd*/, off_t /*offset*/) {
   if (result == MAP_FAILED) return;
   const Range range = RangeAt(result, size);
-  program_mappings.Remove(range);
+  Known().Remove(range);
   // Memory that is reserved first is often made writable later. Compilers at run time keep pointers
   // beside their code.
   const bool code_alone = (protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC;
-  if (!code_alone) program_mappings.Add(range);
+  if (!code_alone) Known().Add(range);
 }
 
-void OnMunmap(const void* start, size_t size) { program_mappings.Remove(RangeAt(start, size)); }
+void OnMunmap(const void* start, size_t size) { Known().Remove(RangeAt(start, size)); }
 
 void OnMremap(const void* result, const void* old_start, size_t old_size, size_t new_size,
               int /*flags*/, const void* /*new_start*/) {
   if (result == MAP_FAILED) return;
-  program_mappings.Remove(RangeAt(old_start, old_size));
-  program_mappings.Remove(RangeAt(result, new_size));
-  program_mappings.Add(RangeAt(result, new_size));
+  Known().Remove(RangeAt(old_start, old_size));
+  Known().Remove(RangeAt(result, new_size));
+  Known().Add(RangeAt(result, new_size));
 }
 
 // The allocator's own calls do not come here.
@@ -41,20 +44,21 @@ void OnSbrk(const void* result, ptrdiff_t increment) {
   if (before == UINTPTR_MAX) return;
   const uintptr_t now = before + static_cast<uintptr_t>(increment);
   if (increment > 0) {
-    program_mappings.Add({before, now});
+    Known().Add({before, now});
   } else {
-    program_mappings.Remove({now, before});
+    Known().Remove({now, before});
   }
 }
 
 }  // namespace
 
-constinit MappingSet program_mappings;
+constinit MappedObject<MappingSet> program_mappings;
 
 void StartProgramMappings() {
-  // A full list of hooks leaves the checker without mappings.
-  static_cast<void>(hooks.mmap.Add(OnMmap) && hooks.munmap.Add(OnMunmap) &&
-                    hooks.mremap.Add(OnMremap) && hooks.sbrk.Add(OnSbrk));
+  // A full list of hooks, or no memory, leaves the checker without mappings.
+  static_cast<void>(program_mappings.GetOrMap() != nullptr && hooks.mmap.Add(OnMmap) &&
+                    hooks.munmap.Add(OnMunmap) && hooks.mremap.Add(OnMremap) &&
+                    hooks.sbrk.Add(OnSbrk));
 }
 
 }  // namespace tcmalloc

@@ -6,14 +6,15 @@
 #define TCMALLOC_LEAK_CHECK_PROGRAM_MAPPINGS_H_
 
 #include "leak_check/range_set.h"
+#include "system/mapped_object.h"
 
 namespace tcmalloc {
 
 // The mappings that the program's calls of mmap and its kin have left, sbrk included. Mappings of
 // libc and of the allocator do not pass through the hooks, and are not there.
-extern constinit MappingSet program_mappings;
+extern constinit MappedObject<MappingSet> program_mappings;
 
-// Adds the hooks that keep it up to date.
+// Maps the set, and adds the hooks that keep it up to date.
 void StartProgramMappings();
 
 }  // namespace tcmalloc

@@ -9,10 +9,8 @@
 #include <iterator>
 
 #include "heap/heap.h"
-#include "heap_profile/early_stacks.h"
 #include "heap_profile/profiles.h"
 #include "leak_check/block_recorder.h"
-#include "leak_check/program_mappings.h"
 #include "leak_check/thread_words.h"
 
 namespace tcmalloc {
@@ -203,16 +201,13 @@ void LoadedData::Collect() {
   ::dl_iterate_phdr(Visit, this);
 }
 
-// The heap itself has addresses of free objects, the checker those of all blocks and of the
-// program's mappings, and samples those of their blocks and copies of stacks that are no more. All
-// of these have to be reached from elsewhere.
+// The heap itself has addresses of free objects, the checker those of all blocks, and samples those
+// of their blocks. All of these have to be reached from elsewhere.
 void MarkFromData(const LoadedData& data, Marker* marker) {
   Range own[] = {{AddressOf(&heap), AddressOf(&heap + 1)},
-                 {AddressOf(&program_mappings), AddressOf(&program_mappings + 1)},
                  {AddressOf(&block_recorder), AddressOf(&block_recorder + 1)},
                  {AddressOf(&profiles), AddressOf(&profiles + 1)},
-                 {AddressOf(&sample_table), AddressOf(&sample_table + 1)},
-                 {AddressOf(&early_stacks), AddressOf(&early_stacks + 1)}};
+                 {AddressOf(&sample_table), AddressOf(&sample_table + 1)}};
   std::sort(std::begin(own), std::end(own),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t i = 0; i < data.size(); ++i) {

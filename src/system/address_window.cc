@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/bits.h"
 #include "base/random.h"
@@ -38,6 +39,7 @@ struct Places {
   uintptr_t bytes;
 };
 constexpr Places kPlacesForTable[] = {{64 * kTiB, 16 * kTiB}, {128 * kGiB, 128 * kGiB}};
+constexpr Places kPlacesForLoneTable[] = {{32 * kTiB, 4 * kTiB}, {256 * kGiB, 64 * kGiB}};
 
 size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable); }
 
@@ -73,6 +75,20 @@ uint8_t* MapFirstTable(size_t bytes, uint64_t random) {
 
 size_t AddressSpaceLimit() {
   return std::min(ResourceLimit(RLIMIT_AS), ResourceLimit(RLIMIT_DATA));
+}
+
+void* MapLoneTable(size_t bytes, size_t room, uint64_t random) {
+  for (const Places& places : kPlacesForLoneTable) {
+    const uintptr_t place =
+        places.begin + random % ((places.bytes - room) / kPlaceAlignment) * kPlaceAlignment;
+    if (void* table = MapTable(place, bytes)) return table;
+  }
+  return nullptr;
+}
+
+bool MapPartOfLoneTable(void* part, size_t bytes) {
+  errno = 0;
+  return MapTable(reinterpret_cast<uintptr_t>(part), bytes) != nullptr || errno == EEXIST;
 }
 
 uintptr_t ChooseHintStart(uintptr_t limit, uint64_t random) {

@@ -42,6 +42,13 @@ AddressWindow ReserveAddressWindow(int page_shift, size_t table_bytes, uint64_t 
 // of a limit, or if the addresses behind it are taken. May change errno.
 [[nodiscard]] bool ExtendAddressWindow(AddressWindow* window, uintptr_t end);
 
+// Map the beginning of a table, at an address that `random` picks and behind which the kernel
+// places nothing by itself for `room` bytes, and parts of it there. They are zero. The first
+// returns null if that cannot be had; the second returns false, but true if the part is there
+// already. May change errno.
+void* MapLoneTable(size_t bytes, size_t room, uint64_t random);
+[[nodiscard]] bool MapPartOfLoneTable(void* part, size_t bytes);
+
 // Returns the beginning of a heap below `limit`: a multiple of 64 KiB that `random` picks. It is
 // never in the first 4 GiB, where truncated pointers and the program itself may be, nor in the
 // first or the last eighth. It is never less than 16 MiB behind a multiple of 4 GiB either, where

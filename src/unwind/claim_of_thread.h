@@ -12,19 +12,21 @@
 #include <cstdint>
 
 #include "base/attributes.h"
+#include "system/mapped_object.h"
 
 namespace tcmalloc {
 
 // Claims the running thread's element, chosen by a hash of the address of its descriptor, so that a
 // thread gets the same one each time and may share it with others. Returns null if it is claimed
-// already, by another thread or by what a signal handler interrupted. The caller releases it.
+// already, by another thread or by what a signal handler interrupted, or if there is no memory for
+// it. The caller releases it.
 template <typename T, size_t kCount>
-TCMALLOC_ALWAYS_INLINE T* ClaimOfThread(T (&all)[kCount]) {
+TCMALLOC_ALWAYS_INLINE T* ClaimOfThread(MappedObject<T> (&all)[kCount]) {
   static_assert(std::has_single_bit(kCount) && kCount > 1);
   constexpr uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;
   const uint64_t hash = static_cast<uint64_t>(::pthread_self()) * kGolden;
-  T* element = &all[hash >> (64 - std::countr_zero(kCount))];
-  return element->TryClaim() ? element : nullptr;
+  T* element = all[hash >> (64 - std::countr_zero(kCount))].GetOrMap();
+  return TCMALLOC_LIKELY(element != nullptr) && element->TryClaim() ? element : nullptr;
 }
 
 }  // namespace tcmalloc

@@ -7,6 +7,7 @@
 
 #include "base/attributes.h"
 #include "base/check.h"
+#include "system/mapped_object.h"
 #include "unwind/claim_of_thread.h"
 #include "unwind/object_list.h"
 
@@ -14,7 +15,7 @@ namespace tcmalloc {
 namespace {
 
 // Two threads that share one walk on as if nothing was remembered.
-constinit RememberedWalk walks[32];
+constinit MappedObject<RememberedWalk> walks[32];
 
 }  // namespace
 

@@ -566,15 +566,24 @@ class BlockMap:
     """The states of blocks, one byte for each granule of memory."""
 
     GRANULE = 16
-    LEAF_BYTES = 1 << 24
+    LEAF_BYTES = 1 << 18
+    PART_ENTRIES = (64 << 10) // 8
     FREE, QUARANTINED, LIVE = 0x7E, 0x7F, 0x80
 
     def __init__(self, map_):
         self.root = number(map_["root_"])
+        self.low_leaves = number(map_["low_leaves_"])
+        self.parts = int(map_["parts_"].address)
+
+    def has_entry(self, leaf_number):
+        """Returns true if that entry of the root is mapped."""
+        part = leaf_number // self.PART_ENTRIES
+        return leaf_number < self.low_leaves or word_at(self.parts + 8 * (part // 64)) >> part % 64 & 1 != 0
 
     def state(self, start):
         granule = start // self.GRANULE
-        leaf = word_at(self.root + 8 * (granule // self.LEAF_BYTES)) if self.root else 0
+        leaf_number = granule // self.LEAF_BYTES
+        leaf = word_at(self.root + 8 * leaf_number) if self.has_entry(leaf_number) else 0
         return read((leaf + granule - 1) % (1 << 64), 1)[0] if leaf else 0
 
 

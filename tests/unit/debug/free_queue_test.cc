@@ -3,6 +3,7 @@
 #include "debug/free_queue.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "fakes/fake_metadata.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -147,6 +149,24 @@ TEST_F(FreeQueueTest, AnOwnerPushesNothingForWhichABlockMustGo) {
   const size_t before = queue_.bytes();
   EXPECT_FALSE(queue_.PushOwn(*storage_, kPlace, Block(64, 3), kNoLimit, [] { return false; }));
   EXPECT_EQ(queue_.bytes(), before);
+}
+
+TEST_F(FreeQueueTest, ABlockGoesAtOnceIfThereIsNoMemoryForThePart) {
+  const SystemCalls saved = system_calls;
+  system_calls.mmap = [](void*, size_t, int, int, int, off_t) { return MAP_FAILED; };
+  BlockRecord* block = Block(64);
+  BlockRecord* gone = queue_.Push(*storage_, kPlace, block, kNoLimit, arena_);
+  const bool pushed = PushOwn(64, kNoLimit);
+  BlockRecord* first = queue_.PopFirst(*storage_, kPlace, kNoLimit, arena_);
+  BlockRecord* any = queue_.TakeAny(*storage_, kPlace);
+  system_calls = saved;
+  EXPECT_EQ(gone, block);
+  EXPECT_FALSE(pushed);
+  EXPECT_EQ(first, nullptr);
+  EXPECT_EQ(any, nullptr);
+  EXPECT_EQ(queue_.bytes(), 0u);
+  EXPECT_EQ(Push(64, kNoLimit), nullptr);
+  EXPECT_EQ(queue_.bytes(), 64u);
 }
 
 TEST_F(FreeQueueTest, ManyMayLeaveBeforeTheyMust) {

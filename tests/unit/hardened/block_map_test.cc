@@ -4,12 +4,17 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <thread>
+#include <vector>
 
+#include "base/random.h"
 #include "size_class/size_classes.h"
 #include "system/system_calls.h"
 
@@ -21,7 +26,13 @@ constexpr BlockFamily kFamilies[] = {BlockFamily::kMalloc, BlockFamily::kNew,
 
 class BlockMapTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(map_.Initialize()); }
+  void SetUp() override { ASSERT_TRUE(map_.Initialize(Random())); }
+
+  // Returns another number each time: maps stay, and each has a place of its own.
+  static uint64_t Random() {
+    static uint64_t random = 1;
+    return random = NextRandom(random);
+  }
 
   static void* At(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
@@ -70,6 +81,94 @@ TEST_F(BlockMapTest, OnePartIsMappedAhead) {
   EXPECT_EQ(state->load(), 0);
   EXPECT_NE(state, map_.Find(At(0x7000'0000)));
   EXPECT_NE(map_.Ensure(At(0x2'7000'0000)), nullptr);
+}
+
+TEST_F(BlockMapTest, HighAddressesHaveStatesToo) {
+  constexpr uintptr_t kHigh[] = {uintptr_t{1} << 40, 0x5555'5555'0000, 0x7fff'f7f0'0000};
+  for (const uintptr_t high : kHigh) {
+    EXPECT_EQ(map_.Find(At(high)), nullptr);
+    BlockMap::Byte* state = map_.Ensure(At(high));
+    ASSERT_NE(state, nullptr);
+    EXPECT_EQ(map_.Find(At(high)), state);
+    EXPECT_EQ(map_.Ensure(At(high)), state);
+    EXPECT_EQ(map_.Known(At(high)), state);
+    EXPECT_EQ(map_.FindLow(At(high)), nullptr);
+    EXPECT_EQ(map_.Find(At(high + 1)), nullptr);
+    EXPECT_EQ(map_.Find(At(high + (uintptr_t{1} << 33))), nullptr);
+  }
+}
+
+TEST_F(BlockMapTest, ManyPartsAreFewMappings) {
+  static int mappings;
+  mappings = 0;
+  const SystemCalls saved = system_calls;
+  system_calls.mmap = [](void* address, size_t bytes, int protection, int flags, int fd,
+                         off_t offset) {
+    ++mappings;
+    return real_system_calls.mmap(address, bytes, protection, flags, fd, offset);
+  };
+  constexpr uintptr_t kHeap = uintptr_t{4} << 30;
+  constexpr uintptr_t kStep = uintptr_t{1} << 20;
+  for (uintptr_t at = 0; at < kHeap; at += kStep) {
+    BlockMap::Byte* state = map_.Ensure(At(kHeap + at));
+    if (state != nullptr) state->store(static_cast<uint8_t>(at / kStep % 251));
+  }
+  system_calls = saved;
+  EXPECT_LT(mappings, 70);
+  for (uintptr_t at = 0; at < kHeap; at += kStep) {
+    const BlockMap::Byte* state = map_.Find(At(kHeap + at));
+    ASSERT_NE(state, nullptr);
+    ASSERT_EQ(state->load(), at / kStep % 251);
+  }
+}
+
+TEST_F(BlockMapTest, LittleIsMappedUnderALimit) {
+  constexpr size_t kLimit = size_t{60} << 20;
+  static size_t mapped;
+  mapped = 0;
+  const SystemCalls saved = system_calls;
+  system_calls.getrlimit = [](int, rlimit* limit) {
+    *limit = {kLimit, kLimit};
+    return 0;
+  };
+  system_calls.mmap = [](void* address, size_t bytes, int protection, int flags, int fd,
+                         off_t offset) {
+    mapped += bytes;
+    return real_system_calls.mmap(address, bytes, protection, flags, fd, offset);
+  };
+  BlockMap map;
+  const bool is_there = map.Initialize(Random());
+  for (const uintptr_t address : {uintptr_t{5} << 30, uintptr_t{0x7fff'f7f0'0000}}) {
+    BlockMap::Byte* state = map.Ensure(At(address));
+    EXPECT_NE(state, nullptr);
+    EXPECT_EQ(map.Find(At(address)), state);
+  }
+  system_calls = saved;
+  EXPECT_TRUE(is_there);
+  EXPECT_LE(mapped, kLimit / 50);
+}
+
+TEST_F(BlockMapTest, ThreadsFindTheSameParts) {
+  constexpr size_t kParts = 400;
+  constexpr uintptr_t kPart = uintptr_t{4} << 20;
+  constexpr uintptr_t kFirst = (uintptr_t{1} << 40) - kParts / 2 * kPart;
+  std::vector<BlockMap::Byte*> seen[4];
+  std::vector<std::thread> threads;
+  for (std::vector<BlockMap::Byte*>& states : seen) {
+    threads.emplace_back([&] {
+      for (size_t i = 0; i < kParts; ++i) {
+        states.push_back(map_.Ensure(At(kFirst + i * kPart)));
+        if (states.back() != nullptr) ++*states.back();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < kParts; ++i) {
+    BlockMap::Byte* state = map_.Find(At(kFirst + i * kPart));
+    ASSERT_NE(state, nullptr);
+    EXPECT_EQ(state->load(), std::size(seen));
+    for (const auto& states : seen) EXPECT_EQ(states[i], state);
+  }
 }
 
 // An allocation that succeeds keeps errno, whatever the kernel said on the way.

@@ -6,9 +6,12 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -17,6 +20,7 @@
 
 #include "fakes/thread_sanitizer.h"
 #include "heap_profile/caller_stack.h"
+#include "system/system_calls.h"
 #include "unwind/stack_trace.h"
 
 namespace tcmalloc {
@@ -167,6 +171,46 @@ TEST_F(EarlyStacksTest, TheNumberIsBounded) {
   Noted noted;
   Note(&noted, 2);
   EXPECT_NE(noted.id, 0u) << "there is room again";
+}
+
+TEST_F(EarlyStacksTest, WithoutMemoryStacksAreWalkedAtOnce) {
+  const SystemCalls saved = system_calls;
+  system_calls.mmap = [](void*, size_t, int, int, int, off_t) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  };
+  errno = 0;
+  const StackId id = early_.Add(table_);
+  const int after = errno;
+  early_.WalkAll(table_);
+  system_calls = saved;
+  EXPECT_EQ(id, 0u);
+  EXPECT_EQ(after, 0);
+  EXPECT_EQ(early_.copies(), 0u);
+  Noted noted;
+  Note(&noted, 2);
+  EXPECT_NE(noted.id, 0u);
+}
+
+TEST_F(EarlyStacksTest, TakeASmallPartOfALimit) {
+  static size_t mapped;
+  mapped = 0;
+  const SystemCalls saved = system_calls;
+  system_calls.getrlimit = [](int resource, rlimit* limit) {
+    *limit = {resource == RLIMIT_DATA ? rlim_t{60} << 20 : RLIM_INFINITY, RLIM_INFINITY};
+    return 0;
+  };
+  system_calls.mmap = [](void* address, size_t bytes, int protection, int flags, int fd,
+                         off_t offset) {
+    mapped = std::max(mapped, bytes);
+    return real_system_calls.mmap(address, bytes, protection, flags, fd, offset);
+  };
+  Noted noted;
+  Note(&noted, 2);
+  system_calls = saved;
+  EXPECT_NE(noted.id, 0u);
+  EXPECT_GT(mapped, 0u);
+  EXPECT_LE(mapped, (size_t{60} << 20) / EarlyStacks::kLimitShare);
 }
 
 TEST_F(EarlyStacksTest, AStackWithFramesIsSweptAsAnyOther) {

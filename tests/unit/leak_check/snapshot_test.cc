@@ -183,9 +183,9 @@ TEST_F(SnapshotTest, MappingsLeadToBlocksWhereTheyAreReached) {
   EXPECT_TRUE(Lost().contains(5));
   EXPECT_FALSE(Lost({.mappings = {&range, 1}}).contains(5));
   // That the checker knows the mapping does not make it reached.
-  program_mappings.Add(range);
+  program_mappings.GetOrMap()->Add(range);
   EXPECT_TRUE(Lost({.thread_roots = false, .mappings = {&range, 1}}).contains(5));
-  program_mappings.Remove(range);
+  program_mappings.get()->Remove(range);
   EXPECT_FALSE(
       Lost({.thread_roots = false, .mapping_roots = true, .mappings = {&range, 1}}).contains(5));
   ::munmap(memory, 1 << 16);

@@ -264,5 +264,23 @@ TEST(HintStartTest, IsRandomAndReachesItsBounds) {
   EXPECT_EQ(ChooseHintStart(kLimit, 0), 4 * kGiB + 18 * kMiB);
 }
 
+TEST_F(AddressWindowTest, ALoneTableGetsPartsWhereTheyBelong) {
+  constexpr size_t kBytes = 64 * kKiB;
+  auto* table = static_cast<uint8_t*>(MapLoneTable(kBytes, kGiB, 1));
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(std::count(table, table + kBytes, 0), kBytes);
+  uint8_t* part = table + kGiB - kBytes;
+  largest_mapping = kBytes - 1;
+  EXPECT_FALSE(MapPartOfLoneTable(part, kBytes));
+  largest_mapping = kBytes;
+  ASSERT_TRUE(MapPartOfLoneTable(part, kBytes));
+  EXPECT_EQ(std::count(part, part + kBytes, 0), kBytes);
+  *part = 1;
+  EXPECT_TRUE(MapPartOfLoneTable(part, kBytes)) << "it is there";
+  EXPECT_EQ(*part, 1);
+  EXPECT_EQ(munmap(table, kBytes), 0);
+  EXPECT_EQ(munmap(part, kBytes), 0);
+}
+
 }  // namespace
 }  // namespace tcmalloc
