@@ -252,7 +252,7 @@ TEST_F(ThreadCacheScatterTest, OneClassOfLargeObjectsStays) {
 
 TEST_F(ThreadCacheScatterTest, ObjectsOfOtherSizesStayBesideManyClasses) {
   SwingOnce(k4K, false, 4 * kBytes);
-  for (size_t size : {size_t{64}, size_t{kScatterMostSize}, size_t{kMaxSmallSize} * 2}) {
+  for (size_t size : {size_t{64}, size_t{kScatterMostSize}}) {
     const uint8_t c = SizeClassFor(size);
     SwingOnce(c, false, 2 * kBytes);
     EXPECT_EQ(past(c), 0u) << size;
