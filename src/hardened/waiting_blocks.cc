@@ -94,9 +94,8 @@ void HardenedHeap::PutInQuarantine(char* block, uint8_t size_class) {
 template <bool kIsLong>
 void HardenedHeap::LeaveOldest(uint8_t part, uint8_t size_class, size_t most) {
   SpanReturn going(size_class);
-  // clang-format off
-  const auto leave = [&](void* block, const BlockPools::Facts& facts) __attribute__((always_inline)) {
-    // clang-format on
+  using Facts = BlockPools::Facts;
+  const auto leave = [&](void* block, const Facts& facts) __attribute__((always_inline)) {
     auto* start = static_cast<char*>(block);
     const bool is_as_left = ArePairsFilled<kIsLong>(start, facts.pairs, filling_);
     if (TCMALLOC_UNLIKELY(!is_as_left)) CheckFreed(block, size_class);
