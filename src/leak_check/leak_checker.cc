@@ -96,6 +96,23 @@ void LoadSuppressions(const PathOption& file, Suppressions* suppressions) {
   }
 }
 
+void AddSuppressions(const Options& options, Suppressions* suppressions) {
+  LoadSuppressions(options.heap_check_suppressions, suppressions);
+  // libc keeps tables of ended threads where only it finds them. The tables of dynamic programs
+  // come from the linker.
+  if (system_calls.getauxval(AT_BASE) == 0) suppressions->AddText("leak:^_dl_allocate_tls");
+  if (__lsan_default_suppressions != nullptr) suppressions->AddText(__lsan_default_suppressions());
+}
+
+// Sets what the options say about pointers and where they are looked for.
+void SetRules(const Options& options, SnapshotRequest* request) {
+  const int64_t offset = options.heap_check_max_pointer_offset;
+  request->rules = {.source_alignment = options.heap_check_pointer_source_alignment,
+                    .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
+  request->mapping_roots = options.heap_check_mappings == HeapCheckMappingsOption::kAll;
+  request->try_other_rules = options.heap_check_test_pointer_alignment;
+}
+
 }  // namespace
 
 constinit LeakChecker leak_checker;
@@ -234,30 +251,6 @@ void LeakChecker::EndWithStatus() const {
   ::_exit(status);
 }
 
-// Returns the kernel's numbers of this process and this thread.
-uint64_t LeakChecker::RunningThread() {
-  return uint64_t{static_cast<uint32_t>(::getpid())} << 32 |
-         static_cast<uint32_t>(system_calls.gettid());
-}
-
-bool LeakChecker::BeginTurn() {
-  const uint64_t self = RunningThread();
-  while (true) {
-    uint64_t holder = turn_.load(std::memory_order_relaxed);
-    if (holder == self) return false;
-    // A thread of another process, whose memory was copied, never ends its turn here.
-    const bool free = holder >> 32 != self >> 32;
-    // Acquire pairs with the release in EndTurn.
-    if (free && turn_.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
-    constexpr uint64_t kOneMillisecond = 1'000'000;
-    std::atomic<uint32_t> nobody_wakes{0};
-    SleepWhile(nobody_wakes, 0, kOneMillisecond);
-  }
-}
-
-// Release pairs with the acquire in BeginTurn.
-void LeakChecker::EndTurn() { turn_.store(0, std::memory_order_release); }
-
 // The frame is searched for pointers. It is small, because others have left theirs where it has no
 // variable yet; all that takes room is below.
 CheckOutcome LeakChecker::Check(const char* name, uint64_t first_sequence, bool say_if_clean) {
@@ -282,9 +275,9 @@ void LeakChecker::RunJob(uintptr_t stack, void* argument) {
   const int saved_errno = errno;
   int cancel_state = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-  if (leak_checker.BeginTurn()) {
+  if (leak_checker.lock_.Lock()) {
     leak_checker.Run(job, stack);
-    leak_checker.EndTurn();
+    leak_checker.lock_.Unlock();
   } else {
     Warn(Message() << "leak check " << job->name
                    << " was not made: a signal handler asked for it during another one");
@@ -309,24 +302,15 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   const size_t region_count = root_regions.Copy(regions, RegionSet::kMost);
 
   Suppressions suppressions;
-  LoadSuppressions(options.heap_check_suppressions, &suppressions);
-  // libc keeps tables of ended threads where only it finds them. The tables of dynamic programs
-  // come from the linker.
-  if (system_calls.getauxval(AT_BASE) == 0) suppressions.AddText("leak:^_dl_allocate_tls");
-  if (__lsan_default_suppressions != nullptr) suppressions.AddText(__lsan_default_suppressions());
-
-  const int64_t offset = options.heap_check_max_pointer_offset;
+  AddSuppressions(options, &suppressions);
   const RecordedBlocks blocks(block_recorder);
   SnapshotRequest request;
+  SetRules(options, &request);
   request.blocks = &blocks;
   request.filter = suppressions.empty() ? nullptr : &suppressions;
-  request.rules = {.source_alignment = options.heap_check_pointer_source_alignment,
-                   .most_offset = offset < 0 ? UINT64_MAX : static_cast<uint64_t>(offset)};
   request.first_sequence = job->first_sequence;
   request.global_roots = global_roots_;
   request.thread_roots = thread_roots_;
-  request.mapping_roots = options.heap_check_mappings == HeapCheckMappingsOption::kAll;
-  request.try_other_rules = options.heap_check_test_pointer_alignment;
   request.mappings = {mappings.data(), mapping_count};
   request.root_regions = {regions, region_count};
   request.live_words = live_words.words();

@@ -16,6 +16,7 @@
 #include "leak_check/range_set.h"
 #include "leak_check/snapshot.h"
 #include "options/options.h"
+#include "system/thread_lock.h"
 
 namespace tcmalloc {
 
@@ -89,10 +90,6 @@ class LeakChecker {
   static void RunJob(uintptr_t stack, void* argument);
   void Run(CheckJob* job, uintptr_t stack);
   static void Tell(const struct CheckReport& report, MapsText* maps, bool say_if_clean);
-  static uint64_t RunningThread();
-  // Waits for other threads. Returns false if the code that this thread interrupted makes a check.
-  [[nodiscard]] bool BeginTurn();
-  void EndTurn();
   bool InOtherProcess() const;
 
   // Few, because each process asks for some at its exit. Large tables lie apart.
@@ -109,7 +106,7 @@ class LeakChecker {
   bool registered_ = false;
   std::atomic<uint32_t> exit_checker_{0};  // the thread that makes the check at exit
   std::atomic<bool> leaks_at_exit_{false};
-  std::atomic<uint64_t> turn_{0};  // process and thread that make a check
+  ThreadLock lock_;  // of the thread that makes a check
 };
 
 extern constinit LeakChecker leak_checker;

@@ -3,7 +3,6 @@
 #include "recorder/heap_profiler.h"
 
 #include <gperftools/malloc_hook_c.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,7 +18,6 @@
 #include "recorder/recorded_profile.h"
 #include "recorder/say.h"
 #include "system/clock.h"
-#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -77,18 +75,6 @@ void OnSbrk(const void* result, ptrdiff_t increment) {
 
 bool WatchesMappings() { return RecordsMappings() || heap.options().heap_profiler_mmap_log; }
 
-// Returns the kernel's numbers of this process and this thread.
-uint64_t RunningThread() {
-  return uint64_t{static_cast<uint32_t>(getpid())} << 32 |
-         static_cast<uint32_t>(system_calls.gettid());
-}
-
-void WaitForAMoment() {
-  constexpr timespec kMoment = {.tv_sec = 0, .tv_nsec = 1'000'000};
-  uint32_t nobody_wakes = 0;
-  system_calls.futex(&nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &kMoment);
-}
-
 // Leaves every thread to the slow paths, as hooks of the program do.
 void WatchBlocks() {
   const SlowPath slow_path(SlowPath::Patient{});
@@ -99,27 +85,6 @@ void WatchBlocks() {
 
 constinit Recorder recorder(stack_table);
 constinit HeapProfiler heap_profiler;
-
-bool DumpLock::TryLock() {
-  const uint64_t own = RunningThread();
-  uint64_t owner = owner_.load(std::memory_order_relaxed);
-  if (owner != 0 && owner >> 32 == own >> 32) return false;
-  // Acquire pairs with the release in Unlock.
-  return owner_.compare_exchange_strong(owner, own, std::memory_order_acquire,
-                                        std::memory_order_relaxed);
-}
-
-bool DumpLock::Lock() {
-  const uint64_t own = RunningThread();
-  while (!TryLock()) {
-    if (owner_.load(std::memory_order_relaxed) == own) return false;
-    WaitForAMoment();
-  }
-  return true;
-}
-
-// Release pairs with the acquire in TryLock.
-void DumpLock::Unlock() { owner_.store(0, std::memory_order_release); }
 
 // Returns the logarithm of the bytes at which the intervals are looked at.
 int HeapProfiler::Quantum() {

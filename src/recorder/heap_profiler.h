@@ -7,7 +7,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -15,24 +14,9 @@
 #include "base/relaxed.h"
 #include "recorder/profile_name.h"
 #include "recorder/recorder.h"
+#include "system/thread_lock.h"
 
 namespace tcmalloc {
-
-// One user at a time: whoever starts, stops or writes. In a child of fork it is free, whoever had
-// it in the parent. Thread safe and async-signal-safe.
-class DumpLock {
- public:
-  constexpr DumpLock() = default;
-
-  // Returns false if another thread or the code that this one interrupted has it.
-  [[nodiscard]] bool TryLock();
-  // Waits for other threads. Returns false if the code that this thread interrupted has it.
-  [[nodiscard]] bool Lock();
-  void Unlock();
-
- private:
-  std::atomic<uint64_t> owner_{0};  // process and thread, 0 if there is none
-};
 
 // The recorder of this process.
 extern constinit Recorder recorder;
@@ -74,7 +58,7 @@ class HeapProfiler {
   void DumpLocked(std::string_view reason);
   static int Quantum();
 
-  DumpLock lock_;
+  ThreadLock lock_;  // of whoever starts, stops or writes
   // These are changed under the lock, and read without it.
   Relaxed<uint64_t> last_allocated_ = 0;
   Relaxed<uint64_t> last_freed_ = 0;
