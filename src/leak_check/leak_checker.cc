@@ -6,11 +6,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "base/attributes.h"
 #include "base/message.h"
@@ -20,6 +18,7 @@
 #include "leak_check/program_mappings.h"
 #include "leak_check/report.h"
 #include "leak_check/suppressions.h"
+#include "recorder/profile_name.h"
 #include "system/futex.h"
 #include "system/system_calls.h"
 
@@ -48,38 +47,16 @@ uintptr_t StackPointer() {
   return stack;
 }
 
-// Appends to a path, of which the end is cut off if it is too long.
-class PathText {
- public:
-  void Append(std::string_view part) {
-    const size_t bytes = std::min(part.size(), sizeof(text_) - 1 - size_);
-    std::memcpy(text_ + size_, part.data(), bytes);
-    size_ += bytes;
-  }
-  const char* text() const { return text_; }
-  std::string_view view() const { return {text_, size_}; }
-
- private:
-  char text_[kPathCapacity] = {};
-  size_t size_ = 0;
-};
-
 std::string_view ProgramName() {
   const std::string_view path = program_invocation_short_name;
   return path.empty() ? std::string_view("program") : path;
 }
 
 // Makes a name as gperftools does: the directory, program, process and check.
-void MakeProfilePath(const Options& options, std::string_view check, PathText* path) {
+void MakeProfilePath(const Options& options, std::string_view check, ProfileName* path) {
   const PathOption& directory = options.heap_check_dump_directory;
-  path->Append(directory.empty() ? "/tmp" : directory.text);
-  path->Append("/");
-  path->Append(ProgramName());
-  Message process;
-  process << "." << static_cast<int64_t>(::getpid()) << ".";
-  path->Append(process.view());
-  path->Append(check);
-  path->Append("-end.heap");
+  *path << (directory.empty() ? "/tmp" : directory.text) << "/" << ProgramName() << ".";
+  path->AppendNumber(static_cast<uint64_t>(::getpid()), 1) << "." << check << "-end.heap";
 }
 
 void LoadSuppressions(const PathOption& file, Suppressions* suppressions) {
@@ -334,12 +311,13 @@ void LeakChecker::Tell(const CheckReport& report, MapsText* maps, bool say_if_cl
   const bool clean = report.result.lost_blocks == 0;
   if (clean && !say_if_clean) return;
   if (clean && print) return PrintNoLeaks(report);
-  PathText path;
+  ProfileName path;
   MakeProfilePath(report.options, report.name, &path);
+  if (!path.ok()) Warn(Message() << "the name of a leak profile is too long; not writing it");
   // Files are written without the mappings if these cannot be read.
   if (maps->view().empty()) static_cast<void>(maps->Read());
   const Mappings mappings(*maps);
-  const bool written = WriteLeakProfiles(report, *maps, mappings, path.text());
+  const bool written = path.ok() && WriteLeakProfiles(report, *maps, mappings, path);
   if (print) PrintLeaks(report, mappings, written ? path.view() : std::string_view());
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/message.h"
 #include "heap/heap.h"
@@ -242,18 +241,15 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome) {
 }
 
 bool WriteLeakProfiles(const CheckReport& report, const MapsText& maps, const Mappings& mappings,
-                       const char* path) {
-  ProfileFile text(path);
+                       const ProfileName& path) {
+  ProfileFile text(path.text());
   if (!text.ok()) return false;
   WriteTextProfile(report, maps, text);
   if (!text.Complete()) return false;
-  char name[kPathCapacity + 16];
-  const size_t length = std::strlen(path);
-  constexpr char kSuffix[] = ".pb.gz";
-  if (length + sizeof(kSuffix) > sizeof(name)) return false;
-  std::memcpy(name, path, length);
-  std::memcpy(name + length, kSuffix, sizeof(kSuffix));
-  ProfileFile proto(name);
+  ProfileName name = path;
+  name << ".pb.gz";
+  if (!name.ok()) return false;
+  ProfileFile proto(name.text());
   return proto.ok() && WriteProtoProfile(report, mappings, proto) && proto.Complete();
 }
 

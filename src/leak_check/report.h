@@ -10,6 +10,7 @@
 #include "leak_check/snapshot.h"
 #include "options/options.h"
 #include "profile_format/mappings.h"
+#include "recorder/profile_name.h"
 
 namespace tcmalloc {
 
@@ -32,7 +33,7 @@ void PrintFailure(std::string_view name, SnapshotOutcome outcome);
 // Writes profiles of the lost blocks: the text of gperftools to `path`, and profile.proto to `path`
 // with .pb.gz behind it. `mappings` are those of `maps`. Returns false if one was not written.
 bool WriteLeakProfiles(const CheckReport& report, const MapsText& maps, const Mappings& mappings,
-                       const char* path);
+                       const ProfileName& path);
 
 }  // namespace tcmalloc
 
