@@ -13,6 +13,7 @@
 #include "extension/properties.h"
 #include "extension/release.h"
 #include "heap/heap.h"
+#include "report/current_statistics.h"
 #include "report/report.h"
 
 namespace tcmalloc {
@@ -75,9 +76,12 @@ bool tcmalloc_get_numeric_property(const char* name, size_t length, size_t* valu
 
 size_t tcmalloc_get_properties(tcmalloc_property* properties, size_t count) {
   return Inside(size_t{0}, [&](const SlowPath&) {
+    tcmalloc::Moment moment;
+    // All figures are of this moment.
+    if (count > 0) static_cast<void>(moment.statistics());
     size_t i = 0;
     for (const tcmalloc::Property& property : tcmalloc::Properties()) {
-      if (i < count) properties[i] = {property.name.data(), property.get()};
+      if (i < count) properties[i] = {property.name.data(), property.get(moment)};
       ++i;
     }
     return i;

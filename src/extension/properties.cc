@@ -15,84 +15,83 @@ namespace tcmalloc {
 namespace {
 
 template <auto figure>
-uint64_t Now() {
-  const Statistics statistics = CurrentStatistics();
-  return (statistics.*figure)();
+uint64_t Now(Moment& moment) {
+  return (moment.statistics().*figure)();
 }
 
 template <uint64_t Statistics::* figure>
-uint64_t NowField() {
-  return CurrentStatistics().*figure;
+uint64_t NowField(Moment& moment) {
+  return moment.statistics().*figure;
 }
 
 template <uint64_t PageHeapEvents::* figure>
-uint64_t Pages() {
-  return heap.page_heap().stats().*figure;
+uint64_t Pages(Moment& moment) {
+  return moment.pages().*figure;
 }
 
-uint64_t Committed() { return heap.page_heap().stats().committed().bytes(); }
+uint64_t Committed(Moment& moment) { return moment.pages().committed().bytes(); }
 
-uint64_t Reserved() { return heap.page_heap().stats().system.bytes(); }
+uint64_t Reserved(Moment& moment) { return moment.pages().system.bytes(); }
 
-uint64_t Released() { return heap.page_heap().stats().released().bytes(); }
+uint64_t Released(Moment& moment) { return moment.pages().released().bytes(); }
 
 template <ReleaseCause cause>
-uint64_t ReleasedFor() {
-  return heap.page_heap().stats().released(cause).bytes();
+uint64_t ReleasedFor(Moment& moment) {
+  return moment.pages().released(cause).bytes();
 }
 
 // Returns the bytes that were ever committed: the present ones and all that were released.
-uint64_t EverCommitted() {
-  const PageHeapStats pages = heap.page_heap().stats();
+uint64_t EverCommitted(Moment& moment) {
+  const PageHeapStats& pages = moment.pages();
   return (pages.committed() + pages.released()).bytes();
 }
 
-uint64_t PageHeapFree() {
-  const PageHeapStats pages = heap.page_heap().stats();
+uint64_t PageHeapFree(Moment& moment) {
+  const PageHeapStats& pages = moment.pages();
   return (pages.free + pages.in_transit).bytes();
 }
 
-uint64_t PageHeapReturned() { return heap.page_heap().stats().returned.bytes(); }
+uint64_t PageHeapReturned(Moment& moment) { return moment.pages().returned.bytes(); }
 
-uint64_t Slack() { return PageHeapFree() + PageHeapReturned(); }
+uint64_t Slack(Moment& moment) { return PageHeapFree(moment) + PageHeapReturned(moment); }
 
-uint64_t FrontEndBytes() {
-  const Statistics now = CurrentStatistics();
+uint64_t FrontEndBytes(Moment& moment) {
+  const Statistics& now = moment.statistics();
   return now.thread_free + now.cpu_free;
 }
 
 // Returns what is left of the heap's committed pages beside the blocks of the program, the caches
 // and the free pages. As in gperftools, that includes the parts of spans that were never touched.
-uint64_t CentralFree() {
-  const Statistics now = CurrentStatistics();
+uint64_t CentralFree(Moment& moment) {
+  const Statistics& now = moment.statistics();
   return now.central_free + now.untouched;
 }
 
-uint64_t ThreadCacheCount() { return heap.caches().count(); }
+uint64_t ThreadCacheCount(Moment&) { return heap.caches().count(); }
 
-uint64_t Metadata() { return heap.arena().stats().used_bytes; }
+uint64_t Metadata(Moment& moment) { return moment.statistics().metadata; }
 
-uint64_t VirtualMemory() { return Reserved() + Metadata(); }
+uint64_t VirtualMemory(Moment& moment) { return Reserved(moment) + Metadata(moment); }
 
 // Returns the memory beyond the requests of the program.
-uint64_t Overhead() {
-  const Statistics now = CurrentStatistics();
+uint64_t Overhead(Moment& moment) {
+  const Statistics& now = moment.statistics();
   return now.page_heap_free + now.central_free + now.transfer_free + now.thread_free +
          now.cpu_free + now.metadata;
 }
 
-uint64_t Required() {
-  const Statistics now = CurrentStatistics();
+uint64_t Required(Moment& moment) {
+  const Statistics& now = moment.statistics();
   return now.physical() - now.page_heap_free;
 }
 
-uint64_t PerCpuActive() { return heap.front_end().wanted() == FrontEnd::kPerCpu ? 1 : 0; }
+uint64_t PerCpuActive(Moment&) { return heap.front_end().wanted() == FrontEnd::kPerCpu ? 1 : 0; }
 
-uint64_t AggressiveDecommit() { return heap.page_heap().aggressive_decommit() ? 1 : 0; }
+uint64_t AggressiveDecommit(Moment&) { return heap.page_heap().aggressive_decommit() ? 1 : 0; }
 void SetAggressiveDecommit(uint64_t on) { heap.page_heap().set_aggressive_decommit(on != 0); }
 
 // Rounds up, because 0 means that there is no limit.
-uint64_t HeapLimitMb() {
+uint64_t HeapLimitMb(Moment&) {
   const uint64_t bytes = heap.hard_limit();
   return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
 }
@@ -100,33 +99,33 @@ void SetHeapLimitMb(uint64_t mebibytes) {
   heap.SetHardLimit(std::min(mebibytes, kMostMebibytes) << 20);
 }
 
-uint64_t MaxTotalThreadCacheBytes() { return heap.budget().total(); }
+uint64_t MaxTotalThreadCacheBytes(Moment&) { return heap.budget().total(); }
 void SetMaxTotalThreadCacheBytes(uint64_t bytes) { heap.SetMaxTotalThreadCacheBytes(bytes); }
 
-uint64_t MinPerThreadCacheBytes() { return heap.budget().first_share(); }
+uint64_t MinPerThreadCacheBytes(Moment&) { return heap.budget().first_share(); }
 void SetMinPerThreadCacheBytes(uint64_t bytes) { heap.SetMinPerThreadCacheBytes(bytes); }
 
 uint64_t NoneIsMost(uint64_t limit) { return limit == 0 ? UINT64_MAX : limit; }
-uint64_t HardLimit() { return NoneIsMost(heap.hard_limit()); }
-uint64_t SoftLimit() { return NoneIsMost(heap.limits().stats().soft_limit); }
-uint64_t SoftLimitHits() { return heap.limits().stats().soft_hits; }
-uint64_t SoftLimitShrinks() { return heap.limits().stats().soft_shrinks; }
+uint64_t HardLimit(Moment&) { return NoneIsMost(heap.hard_limit()); }
+uint64_t SoftLimit(Moment&) { return NoneIsMost(heap.limits().stats().soft_limit); }
+uint64_t SoftLimitHits(Moment&) { return heap.limits().stats().soft_hits; }
+uint64_t SoftLimitShrinks(Moment&) { return heap.limits().stats().soft_shrinks; }
 
 // Returns a percentage of the memory that the program had.
-uint64_t FragmentationAtPeak() {
-  const Statistics now = CurrentStatistics();
+uint64_t FragmentationAtPeak(Moment& moment) {
+  const Statistics& now = moment.statistics();
   if (now.peak_in_use == 0) return 0;
   return 100 * (now.peak_physical - std::min(now.peak_physical, now.peak_in_use)) / now.peak_in_use;
 }
 
-uint64_t SampleParameter() { return heap.sample_period(); }
+uint64_t SampleParameter(Moment&) { return heap.sample_period(); }
 
-uint64_t None() { return 0; }
+uint64_t None(Moment&) { return 0; }
 constexpr std::string_view kNoExperiment = "0: google/tcmalloc's experiments are not made here.";
 
 struct PropertyRow {
   std::string_view name;
-  uint64_t (*get)();
+  uint64_t (*get)(Moment& moment);
   void (*set)(uint64_t value);
   std::string_view meaning;
 
@@ -289,7 +288,8 @@ const Property* FindProperty(std::string_view name) {
 
 bool GetProperty(std::string_view name, uint64_t* value) {
   if (const Property* property = FindProperty(name)) {
-    *value = property->get();
+    Moment moment;
+    *value = property->get(moment);
     return true;
   }
   if (!name.starts_with(kFieldPrefix)) return false;

@@ -11,9 +11,11 @@
 
 namespace tcmalloc {
 
+class Moment;
+
 struct Property {
   std::string_view name;
-  uint64_t (*get)();
+  uint64_t (*get)(Moment& moment);
   void (*set)(uint64_t value);  // null: read only
 };
 

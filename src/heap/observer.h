@@ -95,8 +95,9 @@ bool VisitSamples(StackRecordVisitor visit, void* argument);
 bool VisitGrowths(StackRecordVisitor visit, void* argument);
 
 // Stores the return addresses of the program that called the allocator, as seen from a hook that
-// the allocator calls, and returns their number; see MallocHook_GetCallerStackTrace. Returns 0 in a
-// library without profiles. Not called in the slow path.
+// the allocator calls, and returns their number; see MallocHook_GetCallerStackTrace. Where it
+// cannot tell hooks from the program, it leaves out `skip_count` frames. Returns 0 in a library
+// without profiles. Not called in the slow path.
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count);
 
 // Called in the child of a fork, where no other thread reads the records any more.

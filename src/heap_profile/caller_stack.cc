@@ -39,14 +39,15 @@ void CallerStack::LeaveOutOwn(int captured, uint32_t limit) {
   count_ = std::min({all - first_, limit, kMostFrames});
 }
 
-void CallerStack::LeaveOutHook() {
+bool CallerStack::LeaveOutHook() {
   void* const* end = frames_ + first_ + count_;
   void* const* begin = frames_ + first_;
   void* const* own = std::find_if(begin, end, IsOwnCode);
   void* const* program = std::find_if_not(own, end, IsOwnCode);
-  if (program == end) return;
+  if (program == end) return false;
   first_ = static_cast<uint32_t>(program - frames_);
   count_ = static_cast<uint32_t>(end - program);
+  return true;
 }
 
 }  // namespace tcmalloc

@@ -29,8 +29,8 @@ class CallerStack {
   explicit CallerStack(const StackCopy& copy);
 
   // Leaves out a hook of the program's that asks for the stack, and what called it in this library.
-  // Changes nothing where it cannot tell.
-  void LeaveOutHook();
+  // Returns false and changes nothing where it cannot tell.
+  bool LeaveOutHook();
 
   std::span<void* const> frames() const { return {frames_ + first_, count_}; }
 

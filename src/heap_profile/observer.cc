@@ -283,9 +283,9 @@ bool VisitGrowths(StackRecordVisitor visit, void* argument) {
 
 int CaptureCallerOfHook(void** result, int max_depth, int skip_count) {
   CallerStack stack;
-  stack.LeaveOutHook();
+  const size_t guessed = stack.LeaveOutHook() ? 0 : static_cast<size_t>(std::max(skip_count, 0));
   const std::span<void* const> frames = stack.frames();
-  const size_t skipped = std::min(frames.size(), static_cast<size_t>(std::max(skip_count, 0)));
+  const size_t skipped = std::min(frames.size(), guessed);
   const size_t most = static_cast<size_t>(std::max(max_depth, 0));
   const std::span<void* const> wanted = frames.subspan(skipped);
   std::copy_n(wanted.begin(), std::min(wanted.size(), most), result);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/bits.h"
 #include "override/cxx_runtime.h"
 #include "override/out_of_memory.h"
 #include "system/own_operators.h"
@@ -23,6 +24,10 @@ void* AllocateNoThrow(size_t size) {
 
 void* AllocateAlignedNoThrow(size_t size, std::align_val_t alignment) {
   const auto bytes = static_cast<size_t>(alignment);
+  if (TCMALLOC_UNLIKELY(!IsPowerOfTwo(bytes))) {
+    errno = EINVAL;
+    return nullptr;
+  }
   void* block = Blocks::NewAligned(size, bytes);
   return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrNull(size, bytes));
 }
@@ -77,8 +82,10 @@ void* NewArrayNoThrow(size_t size) noexcept {
   return Blocks::MakeNewArray(AllocateNoThrow(size));
 }
 
+// A handler could not help with an alignment that is none.
 void* NewAligned(size_t size, std::align_val_t alignment) {
   const auto bytes = static_cast<size_t>(alignment);
+  if (TCMALLOC_UNLIKELY(!IsPowerOfTwo(bytes))) ThrowBadAlloc();
   void* block = Blocks::NewAligned(size, bytes);
   return TCMALLOC_LIKELY(block != nullptr) ? block : Blocks::MakeNew(RetryOrThrow(size, bytes));
 }

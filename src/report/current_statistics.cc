@@ -89,11 +89,17 @@ void AddLimits(Statistics* statistics) {
 
 }  // namespace
 
-Statistics CurrentStatistics(AllSizeClassStatistics* classes) {
+const PageHeapStats& Moment::pages() {
+  if (!pages_) pages_ = heap.page_heap().stats();
+  return *pages_;
+}
+
+Statistics CurrentStatistics(AllSizeClassStatistics* classes, PageHeapStats* pages_out) {
   heap.EnsureInitialized();
   Statistics statistics;
   const uint64_t small_bytes = AddSizeClasses(&statistics, classes) + AddSampled(&statistics);
   const PageHeapStats pages = heap.page_heap().stats();
+  if (pages_out != nullptr) *pages_out = pages;
   AddUp(pages, small_bytes, &statistics);
   AddEmergency(&statistics);
   AddTotals(&statistics);

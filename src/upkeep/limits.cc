@@ -8,13 +8,19 @@
 namespace tcmalloc {
 namespace {
 
+// Returns a limit of whole pages; UINT64_MAX for more than any heap can have.
+uint64_t RoundedToPages(uint64_t bytes) {
+  constexpr uint64_t kMost = uint64_t{1} << kAddressBits;
+  return bytes > kMost ? UINT64_MAX : Length::FromBytesCeil(bytes).bytes();
+}
+
 void Add(std::atomic<uint64_t>& sum, uint64_t n) { sum.fetch_add(n, std::memory_order_relaxed); }
 
 }  // namespace
 
 void Limits::Configure(const Config& config) {
   SpinLockHolder holder(lock_);
-  if (config.soft_limit != 0) wanted_ = config.soft_limit;
+  if (config.soft_limit != 0) wanted_ = RoundedToPages(config.soft_limit);
   follow_cgroup_ = config.follow_cgroup;
   cgroup_.set_root(config.cgroup_root);
   SetSoftLimit(wanted_);
@@ -30,7 +36,7 @@ void Limits::SetSoftLimit(uint64_t bytes) {
 }
 
 void Limits::SetWantedSoftLimit(uint64_t bytes, Length committed) {
-  wanted_ = std::max(bytes, uint64_t{kPageSize});
+  wanted_ = std::max(RoundedToPages(bytes), uint64_t{kPageSize});
   SetSoftLimit(std::min(wanted_, DerivedLimit(committed)));
   pause_ = 0;
   next_shed_ = 0;

@@ -58,6 +58,23 @@ void AddInvalid(Suite& suite) {
   }
 }
 
+// The operators, whose alignment a program may compute.
+void AddInvalidForNew(Suite& suite) {
+  for (const Maker& maker : Makers()) {
+    if (!maker.aligned || !maker.has_new_handler) continue;
+    for (const std::size_t alignment : kNotPowersOfTwo) {
+      suite.Add("alignment/" + maker.name + "/invalid " + std::to_string(alignment),
+                [&maker, alignment](Case& result) {
+                  for (const std::size_t size : {1, 8, 100, 5000, 1 << 20}) {
+                    const Outcome outcome = Make(maker, size, alignment);
+                    result.Equal<const void*>("block", nullptr, outcome.block);
+                    result.Equal("throws", maker.refusal == Refusal::kException, outcome.threw);
+                  }
+                });
+    }
+  }
+}
+
 void AddPosixMemalign(Suite& suite) {
   std::vector<std::size_t> invalid(std::begin(kNotPowersOfTwo), std::end(kNotPowersOfTwo));
   for (const std::size_t too_small : std::initializer_list<std::size_t>{1, 2, 4})
@@ -312,6 +329,7 @@ void AddPages(Suite& suite) {
 
 void AddAlignmentCases(Suite& suite) {
   AddInvalid(suite);
+  AddInvalidForNew(suite);
   AddPosixMemalign(suite);
   AddTooLargeAlignments(suite);
   AddSmallAlignments(suite);

@@ -19,6 +19,7 @@
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/fit.h"
 #include "page_heap/page_heap_base.h"
+#include "page_heap/release/growth_cap.h"
 #include "page_heap/release/growth_offset.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
@@ -34,7 +35,8 @@ namespace tcmalloc {
 // returned one, new memory from the system, or a run of neighbouring free and returned spans. Free
 // spans come before returned ones of any length, because resident memory costs neither page faults
 // nor more resident memory. Fresh memory counts as returned because it is not resident either.
-// Growing in large steps therefore costs address space only.
+// Growing in large steps therefore costs address space only. Where GrowthCap says that the heap has
+// enough, runs come before new memory.
 template <typename System>
 class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   using Base = PageHeapBase<System, HeapSpans>;
@@ -144,13 +146,16 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_ALWAYS_INLINE bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
   // Makes pages of a hugepage that no span has free ones, which may go. Returns their number.
   TCMALLOC_COLD Length EndHugepage() TCMALLOC_REQUIRES(lock_);
-  // Releases memory before the heap grows: see GrowthOffset. May let go of the lock.
+  // Releases memory before the heap grows: see GrowthOffset and GrowthCap. May let go of the lock.
   void OffsetGrowth(Length n) TCMALLOC_REQUIRES(lock_);
+  // Returns a span of n pages from a run of spans if the heap has enough, or null.
+  TCMALLOC_COLD Span* MergeRunBeforeGrowth(Length n, Length alignment) TCMALLOC_REQUIRES(lock_);
 
   void DeleteLocked(Span* span) TCMALLOC_REQUIRES(lock_);
   // Releases a longest span, or a part of it that takes a short time.
   TCMALLOC_ALWAYS_INLINE Length ReleasePaced() TCMALLOC_REQUIRES(lock_);
 
+  GrowthCap growth_cap_ TCMALLOC_GUARDED_BY(lock_);
   GrowthOffset growth_offset_ TCMALLOC_GUARDED_BY(lock_);
   GrowingHugepage<System> growing_hugepage_ TCMALLOC_GUARDED_BY(lock_);
 };
@@ -164,6 +169,7 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
   const bool ends =
       this->HasLimit() || GrowingHugepage<System>::IsLong(n) || placement.alignment > kOnePage;
   if (ends && growing_hugepage_.is_begun()) EndHugepage();
+  growth_cap_.NoteInUse(spans_.committed() - spans_.free() + n);
   OffsetGrowth(n);
   int retries = 0;
   do {
@@ -225,8 +231,18 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, const Placement& placement
   // MakeRoom may have let go of the lock, so search again.
   Span* span = spans_.Find(Span::State::kFree, n, placement);
   if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, placement);
+  if (span == nullptr && growth_cap_.HasEnough(spans_.total())) {
+    span = MergeRunBeforeGrowth(n, alignment);
+  }
   if (span == nullptr) span = this->Grow(n, alignment, LeastGrowthFor(n, placement));
   if (span == nullptr) span = spans_.MergeRun(n, alignment, this->Headroom());
+  return span;
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::MergeRunBeforeGrowth(Length n, Length alignment) {
+  Span* span = spans_.MergeRun(n, alignment, this->Headroom());
+  if (span == nullptr) growth_cap_.NoteSearchedInVain(spans_.total());
   return span;
 }
 
@@ -247,10 +263,14 @@ bool ClassicPageHeap<System>::AddressesAbound() const {
 template <typename System>
 void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
-  const Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
-  if (due == Length(0)) return;
-  growth_offset_.NoteTime(static_cast<uint64_t>(MonotonicNanoseconds()));
-  if (!growth_offset_.MayPay(spans_.retaken(), spans_.committed())) return;
+  Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
+  if (TCMALLOC_UNLIKELY(growth_cap_.IsResidentEnough(spans_.committed() + n))) {
+    due = std::max(due, n);
+  } else {
+    if (due == Length(0)) return;
+    growth_offset_.NoteTime(static_cast<uint64_t>(MonotonicNanoseconds()));
+    if (!growth_offset_.MayPay(spans_.retaken(), spans_.committed())) return;
+  }
   growth_offset_.NoteReleased(this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kGrowth));
 }
 
@@ -279,6 +299,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (spans_.committed() > before) {
     const Length grown = spans_.committed() - before;
     growing_hugepage_.NoteGrown({span->first, n}, grown);
+    growth_cap_.NoteInUse(spans_.committed() - spans_.free());
     OffsetGrowth(grown);
   }
   this->NoteFreeTaken();

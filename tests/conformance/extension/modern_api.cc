@@ -11,6 +11,7 @@
 #include <tcmalloc/malloc_extension.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -70,6 +71,33 @@ void CheckStatistics() {
   for (const auto& property : properties) {
     CHECK(Extension::GetNumericProperty(property.first).has_value());
   }
+}
+
+// All properties of one call are of the same moment, whatever other threads do.
+void CheckPropertiesBesideThreads() {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < 3; ++i) {
+    threads.emplace_back([&stop, i] {
+      std::vector<void*> blocks(500);
+      for (unsigned n = i; !stop.load(std::memory_order_relaxed); n = n * 1664525 + 1013904223) {
+        void*& block = blocks[n / 65536 % blocks.size()];
+        std::free(block);
+        block = std::malloc(n % 64 == 0 ? n / 4096 % 2'000'000 : n / 4096 % 3000);
+      }
+      for (void* block : blocks) std::free(block);
+    });
+  }
+  for (int i = 0; i < 500; ++i) {
+    const Extension::PropertyMap properties = Extension::GetProperties();
+    const size_t physical = properties.at("generic.physical_memory_used").value;
+    CHECK(physical <= properties.at("generic.virtual_memory_used").value);
+    CHECK(properties.at("generic.current_allocated_bytes").value <= physical);
+    CHECK(properties.at("tcmalloc.required_bytes").value <= physical);
+    CHECK(properties.at("generic.heap_size").value <= physical);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 void CheckBlocks() {
@@ -138,10 +166,11 @@ void CheckSoftLimit() {
   CHECK(Extension::GetMemoryLimit(LimitKind::kSoft) == kNone);
   AllocateAndFree(64 * kMiB);
   const size_t needed = Value("generic.current_allocated_bytes");
-  const size_t limit = needed + 16 * kMiB;
-  Extension::SetMemoryLimit(limit, LimitKind::kSoft);
-  CHECK(Extension::GetMemoryLimit(LimitKind::kSoft) == limit);
-  CHECK(Value("tcmalloc.desired_usage_limit_bytes") <= limit);
+  const size_t wanted = needed + 16 * kMiB + 1;
+  Extension::SetMemoryLimit(wanted, LimitKind::kSoft);
+  const size_t limit = Extension::GetMemoryLimit(LimitKind::kSoft);
+  CHECK(limit >= wanted && limit < wanted + kMiB);
+  CHECK(Value("tcmalloc.desired_usage_limit_bytes") == limit);
   CHECK(Value("generic.heap_size") <= limit + kMiB);
   // On a slow machine most of it went by time before the limit was set.
   for (int i = 0; i < 20 && Value("tcmalloc.num_released_soft_limit_exceeded_bytes") == 0; ++i) {
@@ -156,7 +185,7 @@ void CheckSoftLimit() {
   AllocateAndFree(64 * kMiB);
   Extension::SetMemoryLimit(limit, LimitKind::kSoft);
   CHECK(Value("generic.heap_size") <= limit + kMiB);
-  for (const size_t none : {size_t{0}, kNone}) {
+  for (const size_t none : {size_t{0}, size_t{1} << 63, kNone}) {
     Extension::SetMemoryLimit(limit, LimitKind::kSoft);
     Extension::SetMemoryLimit(none, LimitKind::kSoft);
     CHECK(Extension::GetMemoryLimit(LimitKind::kSoft) == kNone);
@@ -345,6 +374,7 @@ int main(int argc, char** argv) {
   CheckHardLimit();
   CheckBackground();
   std::thread([] { CallEverything("a thread"); }).join();
+  CheckPropertiesBesideThreads();
   InterruptOften();
   const pid_t child = fork();
   if (child == 0) {

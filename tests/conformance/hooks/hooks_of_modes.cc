@@ -1,7 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // In modes in which freed blocks wait, hooks hear of each block once when it is allocated and once
-// when it is freed, and not again when its memory goes to the allocator below.
+// when it is freed, and not again when its memory goes to the allocator below. A hook that asks for
+// the stack gets that of the program, whatever number of frames it guesses to be the allocator's.
 
 #include <gperftools/malloc_hook.h>
 
@@ -39,9 +40,45 @@ void HearDelete(const void* block) {
   }
 }
 
+constexpr int kMostGuessed = 3;
+int guessed = 0;
+void* first_caller = nullptr;
+
+void NoteCaller(const void*, size_t) {
+  void* callers[8] = {};
+  const int count = MallocHook::GetCallerStackTrace(callers, 8, guessed);
+  first_caller = count > 1 ? callers[0] : nullptr;
+}
+
+// Returns the first caller that a hook sees.
+__attribute__((noinline)) void* CallerOfMalloc(int guess) {
+  guessed = guess;
+  free(malloc(100));
+  return first_caller;
+}
+
+bool IsInCallerOfMalloc(const void* address) {
+  const auto begin = reinterpret_cast<uintptr_t>(&CallerOfMalloc);
+  return reinterpret_cast<uintptr_t>(address) - begin < 200;
+}
+
+void CheckCallers() {
+  if (!MallocHook::AddNewHook(NoteCaller)) abort();
+  for (int guess = 0; guess <= kMostGuessed; ++guess) {
+    const void* caller = CallerOfMalloc(guess);
+    if (!IsInCallerOfMalloc(caller)) {
+      std::printf("%d guessed: %p is not in %p\n", guess, caller,
+                  reinterpret_cast<void*>(&CallerOfMalloc));
+      std::exit(1);
+    }
+  }
+  if (!MallocHook::RemoveNewHook(NoteCaller)) abort();
+}
+
 }  // namespace
 
 int main() {
+  CheckCallers();
   if (!MallocHook::AddNewHook(HearNew) || !MallocHook::AddDeleteHook(HearDelete)) abort();
   std::mt19937 random(1);
   void* blocks[kLive] = {};

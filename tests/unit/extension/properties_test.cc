@@ -103,7 +103,8 @@ constexpr std::string_view kWritable[] = {
 uint64_t Get(std::string_view name) {
   const Property* property = FindProperty(name);
   EXPECT_NE(property, nullptr) << name;
-  return property != nullptr ? property->get() : 0;
+  Moment moment;
+  return property != nullptr ? property->get(moment) : 0;
 }
 
 // Returns what the property is afterwards.

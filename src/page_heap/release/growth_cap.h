@@ -1,0 +1,53 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// Decides when a heap has enough, whatever its free spans look like.
+
+#ifndef TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_CAP_H_
+#define TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_CAP_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "pages/page_types.h"
+
+namespace tcmalloc {
+
+// Long requests by turns with releases leave free and returned spans side by side, none of which is
+// long enough for the next request. A heap that asked the system each time would grow for ever.
+// Beyond a multiple of the most that was ever in use at once, a run of such spans serves first, and
+// each page that becomes resident takes the place of a free one. Not thread safe.
+class GrowthCap {
+ public:
+  static constexpr Length kSlack = Length::FromBytesCeil(size_t{64} << 20);
+  // After a search in vain the heap grows by this share before the next one, which looks at every
+  // span.
+  static constexpr uintptr_t kSearchShare = 16;
+
+  constexpr GrowthCap() = default;
+
+  // Notes that so many pages are in use, or will be when a request is served.
+  void NoteInUse(Length pages) { peak_ = std::max(peak_, pages); }
+
+  // Returns true if a run of free and returned spans should be looked for before a heap of `total`
+  // pages gets more.
+  bool HasEnough(Length total) const {
+    return total > peak_ + peak_ + kSlack && total >= next_search_;
+  }
+  void NoteSearchedInVain(Length total) {
+    next_search_ = total + Length(total.pages() / kSearchShare);
+  }
+
+  // Returns true if no more than `committed` pages should be resident.
+  bool IsResidentEnough(Length committed) const {
+    return committed > peak_ + Length(peak_.pages() / 2) + kSlack;
+  }
+
+ private:
+  Length peak_;
+  Length next_search_;
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_PAGE_HEAP_RELEASE_GROWTH_CAP_H_
