@@ -269,34 +269,13 @@ TEST_F(PageHeapDecayTest, MemoryInUseNowAndThenStays) {
   }
 }
 
-// What goes back leaves no span that is long enough for the next request, but runs that are.
-TEST_F(PageHeapDecayTest, LongRequestsByTurnsWithReleasesDoNotMakeTheHeapGrow) {
-  const auto big = static_cast<size_t>((GrowthCap::kSlack.pages() + 7) & ~uintptr_t{7});
-  Length first_total;
-  for (int round = 0; round < 200; ++round) {
-    heap_->Delete(New(4 * big));
-    Pass(kHalfLife / 10);
-    Span* second = New(2 * big);
-    Span* third = New(big);
-    heap_->Delete(second);
-    Pass(kHalfLife / 10);
-    Span* fourth = New(3 * big);
-    heap_->Delete(third);
-    heap_->Delete(fourth);
-    Pass(kHalfLife / 10);
-    // The peak in use is 4 * big, and kSlack at most one.
-    EXPECT_LE(heap_->stats().system, Length(2 * 4 * big + 4 * big + big)) << round;
-  }
-}
-
 // Each request is longer than what those before it left, and a page in use keeps spans apart.
 TEST_F(PageHeapReleaseTest, WhatNothingEverNeededAtOnceIsNotResident) {
+  heap_->set_release_rate(1);
   const uintptr_t least = GrowthCap::kSlack.pages() / 2;
   constexpr uintptr_t kRounds = 100;
   for (uintptr_t i = 0; i < kRounds; ++i) {
-    Span* span = New(least + i);
-    static_cast<void>(New(1));
-    heap_->Delete(span);
+    heap_->Truncate(New(least + i), Length(1));
     const Length most_in_use(least + 2 * i + 1);
     EXPECT_LE(heap_->stats().committed(),
               most_in_use + Length(most_in_use.pages() / 2) + GrowthCap::kSlack)
