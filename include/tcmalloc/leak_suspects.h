@@ -27,13 +27,21 @@ namespace tcmalloc {
 //   depth, stack      return addresses, innermost first
 using LeakSuspect = tcmalloc_leak_suspect;
 
-// Returns at most `most` suspects, the fastest first; none in a program without libtcmalloc. A leak
-// is named once eight samples of it are there, so the rarer and smaller its blocks are the longer
-// it takes, or the smaller TCMALLOC_SAMPLE_PARAMETER has to be.
+// Returns at most `most` suspects, the fastest first; none in a program without libtcmalloc. `most`
+// may be any number: memory is taken for those that there are, and for some more. A leak is named
+// once eight samples of it are there, so the rarer and smaller its blocks are the longer it takes,
+// or the smaller TCMALLOC_SAMPLE_PARAMETER has to be.
 inline std::vector<LeakSuspect> LeakSuspects(size_t most = 64) {
   if (tcmalloc_find_leak_suspects == nullptr) return {};
-  std::vector<LeakSuspect> suspects(most);
-  suspects.resize(tcmalloc_find_leak_suspects(suspects.data(), most));
+  constexpr size_t kFirstRoom = 64;
+  std::vector<LeakSuspect> suspects;
+  size_t found = 0;
+  for (size_t room = kFirstRoom; found == suspects.size(); room *= 2) {
+    suspects.resize(room < most ? room : most);
+    found = tcmalloc_find_leak_suspects(suspects.data(), suspects.size());
+    if (suspects.size() == most) break;
+  }
+  suspects.resize(found);
   return suspects;
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/message.h"
+#include "options/child_mark.h"
 #include "options/parse.h"
 
 namespace tcmalloc {
@@ -88,6 +89,7 @@ void LoadStartSettings(Environment& environment, StartSettings* settings) {
       SetNumber(variable, kMostSignal, Complaints::kPrint, &settings->toggle_signal);
     }
   }
+  if (ClearChildMark(settings->path)) settings->use_pid = true;
 }
 
 }  // namespace tcmalloc

@@ -54,12 +54,13 @@ extern "C" TCMALLOC_EXPORT size_t tcmalloc_find_leak_suspects(tcmalloc_leak_susp
   if (slow_path.reentrant() || most == 0) return 0;
   constexpr size_t kMayCome = 1024;
   const Scratch<AgedSample> samples(sample_table.stats().samples + kMayCome);
-  const Scratch<Suspect> found(most);
+  // A suspect has several samples.
+  const Scratch<Suspect> found(std::min(most, samples.size()));
   if (samples.data() == nullptr || found.data() == nullptr) return 0;
   early_stacks.WalkAll(stack_table);
   const StackTable::Reader stacks(stack_table);
   const size_t count = FindSuspects(samples.data(), CopySamples(stacks, samples), WatchedSince(),
-                                    MonotonicNanoseconds(), found.data(), most);
+                                    MonotonicNanoseconds(), found.data(), found.size());
   for (size_t i = 0; i < count; ++i) CopySuspect(found[i], stacks, &suspects[i]);
   return count;
 }

@@ -156,7 +156,8 @@ void HeapProfiler::StartByOptions() {
   if (options.heap_profiler_prefix.empty()) return;
   ProfileName prefix;
   prefix << options.heap_profiler_prefix.text;
-  AppendProcess(prefix, getpid(), options.heap_profiler_use_pid);
+  const bool in_marked_child = prefix.ClearMark();
+  AppendProcess(prefix, getpid(), options.heap_profiler_use_pid || in_marked_child);
   if (options.heap_profiler_cleanup) RemoveOldProfiles(prefix.view());
   Start(prefix.view());
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "options/child_mark.h"
 #include "options/options.h"
 
 namespace tcmalloc {
@@ -24,6 +25,8 @@ class ProfileName {
   ProfileName& operator<<(std::string_view text);
   // Appends at least `width` digits.
   ProfileName& AppendNumber(uint64_t number, int width);
+  // Clears gperftools' mark, and returns true if the name had it.
+  bool ClearMark() { return ClearChildMark(text_); }
 
   bool ok() const { return !too_long_; }
   const char* text() const { return text_; }

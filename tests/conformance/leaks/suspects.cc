@@ -6,6 +6,7 @@
 #include <tcmalloc/leak_suspects.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -52,6 +53,11 @@ int main(int argc, char**) {
   }
   if (suspects.size() != 1) {
     std::fprintf(stderr, "%zu suspects\n", suspects.size());
+    return 1;
+  }
+  if (!tcmalloc::LeakSuspects(0).empty() || tcmalloc::LeakSuspects(1).size() != 1 ||
+      tcmalloc::LeakSuspects(SIZE_MAX).size() != 1) {
+    std::fputs("another number of suspects if another number is asked for\n", stderr);
     return 1;
   }
   const tcmalloc::LeakSuspect& suspect = suspects[0];

@@ -13,6 +13,7 @@ import math
 import os
 import pathlib
 import platform
+import re
 import shutil
 import signal
 import struct
@@ -211,6 +212,12 @@ def check_ends(arguments, folder):
     assert Profile(path).samples() >= 15, Profile(path).samples()
 
 
+def marked_by_gperftools(path):
+    """Returns a path as gperftools leaves it in the environment for programs that are started."""
+    name = os.fsencode(path)
+    return os.fsdecode(bytes([name[0] | 0x80]) + name[1:])
+
+
 def check_children(arguments, folder):
     """A program that the profiled one starts has a file of its own."""
     path = folder / "parent.prof"
@@ -223,6 +230,11 @@ def check_children(arguments, folder):
     run(["sh", "-c", f"exec {arguments.program} functions 100"],
         {"LD_PRELOAD": arguments.library, "CPUPROFILE": str(path)})
     assert len(list(folder.glob("exec.prof*"))) == 1
+    path = folder / "marked.prof"
+    run([arguments.program, "functions", "100"],
+        {"LD_PRELOAD": arguments.library, "CPUPROFILE": marked_by_gperftools(path)})
+    children = list(folder.glob("marked.prof*"))
+    assert len(children) == 1 and re.fullmatch(r"marked\.prof_\d+", children[0].name), children
 
 
 def check_forks(arguments, folder):

@@ -58,6 +58,12 @@ class Profile:
         return sum(row[0] for row in rows), sum(row[2] for row in rows)
 
 
+def marked(path):
+    """Returns a path as gperftools leaves it in the environment for programs that are started."""
+    name = os.fsencode(path)
+    return os.fsdecode(bytes([name[0] | 0x80]) + name[1:])
+
+
 class Run:
     """One run of the probe in a folder of its own."""
 
@@ -70,9 +76,11 @@ class Run:
             prepare(self.prefix)
         if environment.pop("HEAPPROFILE", True):
             environment["HEAPPROFILE"] = self.prefix
+        if environment.pop("MARKED", False):
+            environment["HEAPPROFILE"] = marked(self.prefix)
         arguments = [a.replace("PREFIX", self.prefix) for a in arguments]
         run = subprocess.run([probe, *arguments], env={**os.environ, **environment}, timeout=120,
-                             capture_output=True, text=True, check=False)
+                             capture_output=True, text=True, errors="replace", check=False)
         self.output, self.messages = run.stdout, run.stderr
         expect_equal(run.returncode, 0, f"status of {arguments}: {run.stderr}")
 
@@ -188,7 +196,9 @@ def check_names(probe):
             ({"SLURM_JOB_ID": "1"}, r"_\d+"),
             ({"OMPI_HOME": "/x"}, r"_\d+"),
             ({"HEAPPROFILE_USE_PID": "1"}, r"_\d+"),
-            ({"HEAPPROFILE_USE_PID": "1", "PMIX_RANK": "5"}, r"\.rank-5_\d+")):
+            ({"HEAPPROFILE_USE_PID": "1", "PMIX_RANK": "5"}, r"\.rank-5_\d+"),
+            ({"MARKED": True}, r"_\d+"),
+            ({"MARKED": True, "HEAPPROFILE_USE_PID": "1"}, r"_\d+")):
         run = Run(probe, "nothing", **environment)
         expect(len(run.files()) == 1 and re.fullmatch(f"p{suffix}\\.0001\\.heap", run.files()[0]),
                f"names with {environment}: {run.files()}")

@@ -70,6 +70,15 @@ TEST(SettingsTest, StartsAsAsked) {
   EXPECT_TRUE(settings.follow_forks);
 }
 
+TEST(SettingsTest, ANameThatGperftoolsMarkedIsThatOfTheParent) {
+  const char* entries[] = {"CPUPROFILE=\xaftmp/a", "CPUPROFILE_USE_PID=0", nullptr};
+  Environment environment(entries);
+  StartSettings settings;
+  LoadStartSettings(environment, &settings);
+  EXPECT_STREQ(settings.path, "/tmp/a");
+  EXPECT_TRUE(settings.use_pid);
+}
+
 TEST(SettingsTest, SaysThatNoSignalIsUsed) {
   const char* entries[] = {"CPUPROFILESIGNAL=usr1", nullptr};
   Environment environment(entries);

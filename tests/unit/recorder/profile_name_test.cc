@@ -50,6 +50,16 @@ TEST_F(ProfileNameTest, LaunchersTellProcessesApart) {
   EXPECT_EQ(Named(false), "p_42");
 }
 
+TEST_F(ProfileNameTest, TheMarkOfAParentIsCleared) {
+  for (const std::string_view name : {"\xaftmp/p", "\xf4mp/p"}) {
+    ProfileName path;
+    path << name;
+    EXPECT_TRUE(path.ClearMark());
+    EXPECT_EQ(path.view(), name[0] == '\xaf' ? "/tmp/p" : "tmp/p");
+    EXPECT_FALSE(path.ClearMark());
+  }
+}
+
 TEST_F(ProfileNameTest, APathIsNeverCut) {
   ProfileName path;
   const std::string most(kPathCapacity - 5, 'x');

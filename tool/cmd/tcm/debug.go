@@ -104,7 +104,7 @@ func (r *checkedRun) addFlags(command *cobra.Command) {
 }
 
 func addCheckFlags(command *cobra.Command, flags *checkFlags) {
-	command.Flags().BoolVar(&flags.asJSON, "json", false, "report as JSON")
+	command.Flags().BoolVar(&flags.asJSON, "json", false, "report as JSON, to the file of -o")
 	command.Flags().BoolVar(&flags.symbols.FullNames, "full-names", false, "keep parameters and template arguments of C++ names")
 }
 
@@ -112,6 +112,9 @@ func addCheckFlags(command *cobra.Command, flags *checkFlags) {
 func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if len(program) == 0 {
 		return errors.New("no program to run; usage: tcm " + command.Use)
+	}
+	if r.flags.asJSON && r.output == "" {
+		return errors.New("--json needs -o FILE: standard error has what the program and the allocator say as well")
 	}
 	if err := prepareOutputs(&r.output); err != nil {
 		return err

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	_ "tcm/internal/addressspace" // ends with one line where Go cannot start
 	"tcm/internal/runner"
@@ -68,13 +70,53 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, command.CommandPath())
+		return fmt.Errorf("%w; see %s --help", ofFlag(err), command.CommandPath())
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetVersionTemplate(versionText())
 	root.PersistentFlags().String("root", "", "the checkout of TCMalloc (default: the one around tcm or the working directory)")
 	root.AddCommand(newRun(), newRunReport(), newCPU(), newCPUReport(), newHeap(), newDiff(), newLeaks(), newLeaksReport(), newDebug(), newHarden(), newCheckReport(), newSymbolize(), newPprof(), newDemo(), newBench(), newPeers(), newDoctor(), newVersion(), newTexts())
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Run, help.RunE = nil, showHelp
+	}
 	return root
+}
+
+// showHelp shows the help of the command that the words name.
+func showHelp(help *cobra.Command, words []string) error {
+	command, unknown, err := help.Root().Find(words)
+	if err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("unknown command %q for %q", unknown[0], command.CommandPath())
+	}
+	command.InitDefaultHelpFlag()
+	command.InitDefaultVersionFlag()
+	return command.Help()
+}
+
+// ofFlag says what the value of a flag has to be, if the error is that it is something else.
+func ofFlag(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	var reason string
+	switch kind := invalid.GetFlag().Value.Type(); {
+	case errors.Is(err, strconv.ErrRange):
+		reason = "the number is too large or too small"
+	case kind == "int":
+		reason = "expected a whole number"
+	case kind == "uint64":
+		reason = "expected a whole number that is not negative"
+	case kind == "bool":
+		reason = "expected true or false"
+	default:
+		reason = invalid.Unwrap().Error()
+	}
+	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), reason)
 }
 
 func rootFlag(command *cobra.Command) string {

@@ -36,6 +36,9 @@ func newRun() *cobra.Command {
 			if len(program) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
+			if options.JSON && options.Quiet {
+				return errors.New("--json prints the report, and --quiet leaves it out: choose one of them")
+			}
 			path, err := findLibrary(&options, library, rootFlag(command))
 			if err != nil {
 				return err
@@ -109,7 +112,7 @@ func newRunReport() *cobra.Command {
 			return err
 		}
 		switch {
-		case asJSON && !quiet:
+		case asJSON:
 			err = json.NewEncoder(command.ErrOrStderr()).Encode(made)
 		case !quiet:
 			_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))

@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("figures", func(t *testing.T) {
 		got := tcm.run(t, "run", "sh", "-c", figures+"; "+figures)
-		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 24,690 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
+		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 25,000 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
 			t.Errorf("%s", got.errors)
 		}
 	})
@@ -453,6 +453,43 @@ func (i installed) endReport(t *testing.T, script string, toGroup bool, sent sys
 	}
 	if left, err := os.ReadDir(i.temporary); err != nil || len(left) > 0 {
 		t.Errorf("%v leaves %v, %v", sent, left, err)
+	}
+}
+
+// TestWordsThatAreNone names what was expected, in words of the tool's own.
+func TestWordsThatAreNone(t *testing.T) {
+	for _, test := range []struct {
+		words string
+		want  string
+	}{
+		{"cpu --frequency abc true", `--frequency "abc": expected a whole number; see tcm cpu --help`},
+		{"cpu --top= true", `--top "": expected a whole number; see tcm cpu --help`},
+		{"heap --top 9999999999999999999999 x", `--top "9999999999999999999999": the number is too large or too small; see tcm heap --help`},
+		{"leaks --top 1.5 true", `--top "1.5": expected a whole number; see tcm leaks --help`},
+		{"bench --runs x true", `--runs "x": expected a whole number; see tcm bench --help`},
+		{"bench --timeout x true", `--timeout "x": neither a number of seconds nor a time such as 90s or 2m; see tcm bench --help`},
+		{"demo --rounds -", `--rounds "-": expected a whole number; see tcm demo --help`},
+		{"debug --check-interval -1 true", `--check-interval "-1": expected a whole number that is not negative; see tcm debug --help`},
+		{"run --quiet=maybe true", `--quiet "maybe": expected true or false; see tcm run --help`},
+		{"run --quiet --json true", "--json prints the report, and --quiet leaves it out: choose one of them"},
+		{"debug --json true", "--json needs -o FILE: standard error has what the program and the allocator say as well"},
+		{"harden --json true", "--json needs -o FILE: standard error has what the program and the allocator say as well"},
+		{"help nosuch", `unknown command "nosuch" for "tcm"`},
+		{"help run nosuch", `unknown command "nosuch" for "tcm run"`},
+	} {
+		output, complaints, err := called(strings.Fields(test.words)...)
+		if err == nil || err.Error() != test.want || output != "" || complaints != "" {
+			t.Errorf("tcm %s: %q, %q, %v", test.words, output, complaints, err)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for words, want := range map[string]string{"help": "Available Commands:", "help run": "tcm run [flags]", "help help": "tcm help [command]"} {
+		output, complaints, err := called(strings.Fields(words)...)
+		if err != nil || complaints != "" || !strings.Contains(output, want) {
+			t.Errorf("tcm %s: %q, %q, %v", words, output, complaints, err)
+		}
 	}
 }
 

@@ -26,12 +26,14 @@ const Variable = "TCMALLOC_EXIT_REPORT"
 // wrote figures; what is in use or mapped is that of the process with the highest peak, because
 // processes need not have run at the same time.
 type Allocator struct {
-	Processes       int   `json:"processes"`
-	AllocatedBytes  int64 `json:"allocated_bytes"`
-	Allocations     int64 `json:"allocations"`
-	LiveBytes       int64 `json:"live_bytes"`
-	MappedBytes     int64 `json:"mapped_bytes"`
-	PeakMappedBytes int64 `json:"peak_mapped_bytes"`
+	Processes      int   `json:"processes"`
+	AllocatedBytes int64 `json:"allocated_bytes"`
+	Allocations    int64 `json:"allocations"`
+	// AllocationsAreEstimated is true in every report: the library counts large blocks and estimates the rest from samples.
+	AllocationsAreEstimated bool  `json:"allocations_are_estimated"`
+	LiveBytes               int64 `json:"live_bytes"`
+	MappedBytes             int64 `json:"mapped_bytes"`
+	PeakMappedBytes         int64 `json:"peak_mapped_bytes"`
 	// FrontEnd and its reason are those of the process that ended last, which is the program itself
 	// unless it left processes behind.
 	FrontEnd       string `json:"front_end,omitempty"`
@@ -123,6 +125,7 @@ func New(run Run, result launch.Result, allocator Allocator) Report {
 		Signal:        result.Signal,
 	}
 	if allocator.Processes > 0 {
+		allocator.AllocationsAreEstimated = true
 		report.Allocator = &allocator
 		if allocator.AllocatedBytes == 0 {
 			report.Silence = idle(run.Program)
@@ -172,7 +175,7 @@ func (a Allocator) text(out *strings.Builder) {
 	fmt.Fprintf(out, "%s allocated", text.Bytes(a.AllocatedBytes))
 	// An estimate from samples, of which a small program has hardly any.
 	if a.Allocations >= leastEstimate {
-		fmt.Fprintf(out, " in about %s blocks", text.Count(a.Allocations))
+		fmt.Fprintf(out, " in about %s blocks", text.About(a.Allocations))
 	}
 	if a.Processes > 1 {
 		out.WriteString("; the largest one:")

@@ -48,7 +48,7 @@ func TestReport(t *testing.T) {
 	full := New(prog, result, Allocator{Processes: 2, Allocations: 1234567, AllocatedBytes: 1 << 20, FrontEndReason: "per thread; why"})
 	for _, want := range []string{
 		"prog: 1.50 s wall, 1.20 s user + 100 ms system, 2.00 MiB peak resident",
-		"2 processes: 1.00 MiB allocated in about 1,234,567 blocks; the largest one: 0 B in use at exit",
+		"2 processes: 1.00 MiB allocated in about 1,200,000 blocks; the largest one: 0 B in use at exit",
 		"caches: per thread; why\n", "all figures: ./run --json prog; other allocators: build/tcm bench -- prog\n",
 	} {
 		if !strings.Contains(full.Text(called), want) {
@@ -65,6 +65,9 @@ func TestReport(t *testing.T) {
 	}
 	if nothing := New(prog, result, Allocator{Processes: 1}); !strings.Contains(nothing.Text(called), "not called: the program allocated nothing\n") {
 		t.Errorf("%s", nothing.Text(called))
+	}
+	if data, err := json.Marshal(full); err != nil || !strings.Contains(string(data), `"allocations":1234567,"allocations_are_estimated":true`) {
+		t.Errorf("%s, %v", data, err)
 	}
 	result.Exit, result.Signal = -1, 9
 	empty := New(prog, result, Allocator{})

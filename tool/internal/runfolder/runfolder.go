@@ -61,7 +61,7 @@ func Make(prefix string) (*Folder, error) { return makeFolder(prefix, os.Geteuid
 func makeFolder(prefix string, isShared bool) (*Folder, error) {
 	outer, err := os.MkdirTemp("", prefix)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot make a folder for the figures, profiles and reports of the run in %s: %w; TMPDIR can name another folder", os.TempDir(), text.WithoutPath(err))
 	}
 	var secret [16]byte
 	// Read ends the program rather than return an error.

@@ -69,6 +69,15 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+func TestNoFolder(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	want := "cannot make a folder for the figures, profiles and reports of the run in " + missing + ": no such file or directory; TMPDIR can name another folder"
+	if folder, err := Make("tcm-test-"); err == nil || err.Error() != want {
+		t.Errorf("%v, %v", folder, err)
+	}
+}
+
 func TestNamesAreNew(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	seen := map[string]bool{}

@@ -57,6 +57,16 @@ func Count(count int64) string {
 	return sign + out.String()
 }
 
+// About writes an estimate: two significant digits, with thousands apart.
+func About(estimate int64) string {
+	const mostDigits = 100
+	unit := int64(1)
+	for estimate/unit >= mostDigits {
+		unit *= 10
+	}
+	return Count(int64(math.Round(float64(estimate)/float64(unit))) * unit)
+}
+
 // Counted writes a number of things, whose name is one in the singular that takes an s, or es after an s.
 func Counted(number int64, noun string) string {
 	if number == 1 {

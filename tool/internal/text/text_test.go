@@ -2,7 +2,10 @@
 
 package text
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestSeconds(t *testing.T) {
 	for seconds, want := range map[float64]string{
@@ -32,6 +35,17 @@ func TestCount(t *testing.T) {
 	} {
 		if got := Count(count); got != want {
 			t.Errorf("Count(%d) = %q, want %q", count, got, want)
+		}
+	}
+}
+
+func TestAbout(t *testing.T) {
+	for estimate, want := range map[int64]string{
+		0: "0", 99: "99", 104: "100", 105: "110", 995: "1,000", 827862: "830,000", 1234567: "1,200,000", 9_960_000: "10,000,000",
+		math.MaxInt64 / 10: "920,000,000,000,000,000",
+	} {
+		if got := About(estimate); got != want {
+			t.Errorf("About(%d) = %q, want %q", estimate, got, want)
 		}
 	}
 }
