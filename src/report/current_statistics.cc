@@ -89,6 +89,11 @@ void AddLimits(Statistics* statistics) {
 
 }  // namespace
 
+const Statistics& Moment::statistics() {
+  if (!statistics_) statistics_ = CurrentStatistics(nullptr, &pages_.emplace());
+  return *statistics_;
+}
+
 const PageHeapStats& Moment::pages() {
   if (!pages_) pages_ = heap.page_heap().stats();
   return *pages_;

@@ -22,10 +22,7 @@ Statistics CurrentStatistics(AllSizeClassStatistics* classes = nullptr,
 // moment can be compared. Used as CurrentStatistics is.
 class Moment {
  public:
-  const Statistics& statistics() {
-    if (!statistics_) statistics_ = CurrentStatistics(nullptr, &pages_.emplace());
-    return *statistics_;
-  }
+  const Statistics& statistics();
   // Takes less time, unless statistics() was called before: then they are of the same moment.
   const PageHeapStats& pages();
 
