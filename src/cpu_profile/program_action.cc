@@ -22,26 +22,38 @@ bool IsFaultSignal(int signal) {
   return std::find(std::begin(kFaults), std::end(kFaults), signal) != std::end(kFaults);
 }
 
-// Blocks all other signals, so that no other handler leaves this one by a jump. It does not block
+// Blocks all other signals in the handler, so that no other one leaves it by a jump. Does not block
 // its own, though: the kernel would hand a signal of the process, such as that of a timer of its
 // CPU time, to a thread that does not run.
+bool ProgramAction::Install(int signal) {
+  struct sigaction action = {};
+  action.sa_sigaction = handler_;
+  sigfillset(&action.sa_mask);
+  sigdelset(&action.sa_mask, signal);
+  for (const int fault : kFaults) sigdelset(&action.sa_mask, fault);
+  bool avoids = false;
+  do {
+    // Pairs with the store in AvoidAlternateStacks: either that call finds this handler, or it is
+    // seen here.
+    avoids = avoids_alternate_stacks_.load(std::memory_order_seq_cst);
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER | (avoids ? 0 : SA_ONSTACK);
+    if (__sigaction(signal, &action, nullptr) != 0) return false;
+    // Pairs with the store in AvoidAlternateStacks, as above.
+  } while (avoids != avoids_alternate_stacks_.load(std::memory_order_seq_cst));
+  return true;
+}
+
 bool ProgramAction::Take(int signal, Handler handler) {
   if (IsFaultSignal(signal)) return false;
   const int before = signal_.load(std::memory_order_relaxed);
   if (before == signal && IsInPlace()) return true;
-  struct sigaction action = {};
-  action.sa_sigaction = handler;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER;
-  sigfillset(&action.sa_mask);
-  sigdelset(&action.sa_mask, signal);
-  for (const int fault : kFaults) sigdelset(&action.sa_mask, fault);
   struct sigaction old = {};
   if (__sigaction(signal, nullptr, &old) != 0) return false;
   if (old.sa_sigaction != handler) Set(old);
   handler_ = handler;
   // Release pairs with the acquire in ProgramAction::signal.
   signal_.store(signal, std::memory_order_release);
-  if (__sigaction(signal, &action, nullptr) == 0) return true;
+  if (Install(signal)) return true;
   signal_.store(before, std::memory_order_relaxed);
   return false;
 }
@@ -49,6 +61,13 @@ bool ProgramAction::Take(int signal, Handler handler) {
 bool ProgramAction::IsInPlace() const {
   struct sigaction now = {};
   return __sigaction(signal(), nullptr, &now) == 0 && now.sa_sigaction == handler_;
+}
+
+void ProgramAction::AvoidAlternateStacks() {
+  // Pairs with the loads in Install.
+  if (avoids_alternate_stacks_.exchange(true, std::memory_order_seq_cst)) return;
+  const int taken = signal();
+  if (taken != 0 && IsInPlace()) Install(taken);
 }
 
 void ProgramAction::Set(const struct sigaction& action) {

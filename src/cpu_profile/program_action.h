@@ -35,6 +35,12 @@ class ProgramAction {
   // Returns false if something other than the profiler's handler gets the signal.
   bool IsInPlace() const;
 
+  // Runs the profiler's handler on the stacks of the threads themselves from now on, because the
+  // program has threads that share one for signals. Until then it runs on a stack for signals where
+  // a thread has one: runtimes such as those of Go and OCaml keep little room on others. May be
+  // called in signal handlers, and at any time by any thread.
+  void AvoidAlternateStacks();
+
   // Acts as sigaction does for the taken signal. May be called in signal handlers.
   void Exchange(const struct sigaction* action, struct sigaction* old);
 
@@ -54,8 +60,10 @@ class ProgramAction {
     return actions_[current_.load(std::memory_order_acquire)];
   }
   void Set(const struct sigaction& action);
+  bool Install(int signal);
 
   std::atomic<int> signal_{0};
+  std::atomic<bool> avoids_alternate_stacks_{false};
   Handler handler_ = nullptr;
   std::atomic<unsigned> next_{0};
   std::atomic<unsigned> current_{0};

@@ -67,5 +67,33 @@ TEST(ProgramActionTest, KeepsWhatTheProgramWants) {
   EXPECT_FALSE(kept.IsInPlace());
 }
 
+bool RunsOnAlternateStack() {
+  struct sigaction action = {};
+  sigaction(SIGURG, nullptr, &action);
+  return (action.sa_flags & SA_ONSTACK) != 0;
+}
+
+TEST(ProgramActionTest, AvoidsAlternateStacks) {
+  ProgramAction on_own_stack;
+  const auto handler = [](int, siginfo_t*, void*) {};
+  ASSERT_TRUE(on_own_stack.Take(SIGURG, handler));
+  EXPECT_TRUE(RunsOnAlternateStack());
+  on_own_stack.AvoidAlternateStacks();
+  EXPECT_FALSE(RunsOnAlternateStack());
+  EXPECT_TRUE(on_own_stack.IsInPlace());
+  signal(SIGURG, SIG_IGN);
+  ASSERT_TRUE(on_own_stack.Take(SIGURG, handler));
+  EXPECT_FALSE(RunsOnAlternateStack()) << "taken again";
+}
+
+// What replaced the profiler's handler stays.
+TEST(ProgramActionTest, AvoidsAlternateStacksWhereItWasReplaced) {
+  ProgramAction replaced;
+  ASSERT_TRUE(replaced.Take(SIGURG, [](int, siginfo_t*, void*) {}));
+  signal(SIGURG, SIG_IGN);
+  replaced.AvoidAlternateStacks();
+  EXPECT_FALSE(replaced.IsInPlace());
+}
+
 }  // namespace
 }  // namespace tcmalloc

@@ -1,0 +1,48 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+//
+// The stacks that threads of the program give to the kernel for signal handlers.
+
+#ifndef TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
+#define TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tcmalloc {
+
+// Finds out if threads share one. A program that handles nothing but its own end there may give the
+// same stack to all of them, as Varnish does; a handler that many threads run at a time would
+// overwrite its own frames.
+//
+// Each stack has a place, which holds the thread that took it last. Another stack with the same
+// place makes it forgotten. Thread safe, also in signal handlers. Constant-initialised.
+class AlternateStacks {
+ public:
+  constexpr AlternateStacks() = default;
+  AlternateStacks(const AlternateStacks&) = delete;
+  AlternateStacks& operator=(const AlternateStacks&) = delete;
+
+  // Notes that a thread has the stack that begins at `after`, in place of the one at `before`. 0
+  // stands for none. Returns true if another thread, which still runs, has it too. May change
+  // errno.
+  bool Change(pid_t thread, const void* before, const void* after);
+
+ private:
+  static constexpr size_t kPlaces = 512;
+
+  struct Entry {
+    size_t place;
+    uint64_t word;
+  };
+  static Entry EntryOf(pid_t thread, const void* stack);
+
+  // The upper bits of a stack's hash and its thread; 0 if it is free.
+  std::atomic<uint64_t> words_[kPlaces] = {};
+};
+
+}  // namespace tcmalloc
+
+#endif  // TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_

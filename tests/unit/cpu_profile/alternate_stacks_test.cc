@@ -1,0 +1,60 @@
+// Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
+
+#include "cpu_profile/alternate_stacks.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "cpu_profile/timer_calls.h"
+
+namespace tcmalloc {
+namespace {
+
+constexpr char kMemory[2] = {};
+
+// Calls act(thread) in a thread that ends thereafter.
+template <typename Act>
+void InOtherThread(Act act) {
+  std::thread thread([&] { act(OwnThread()); });
+  thread.join();
+}
+
+TEST(AlternateStacksTest, TwoThreadsShareOne) {
+  AlternateStacks stacks;
+  const pid_t self = OwnThread();
+  EXPECT_FALSE(stacks.Change(self, nullptr, &kMemory[0]));
+  EXPECT_FALSE(stacks.Change(self, &kMemory[0], &kMemory[0])) << "the same thread again";
+  InOtherThread([&](pid_t other) {
+    EXPECT_FALSE(stacks.Change(other, nullptr, &kMemory[1])) << "another stack";
+    EXPECT_TRUE(stacks.Change(other, &kMemory[1], &kMemory[0]));
+  });
+}
+
+TEST(AlternateStacksTest, AStackThatWasLeftIsFree) {
+  AlternateStacks stacks;
+  const pid_t self = OwnThread();
+  stacks.Change(self, nullptr, &kMemory[0]);
+  stacks.Change(self, &kMemory[0], &kMemory[1]);
+  InOtherThread([&](pid_t other) {
+    EXPECT_FALSE(stacks.Change(other, nullptr, &kMemory[0]));
+    EXPECT_FALSE(stacks.Change(other, &kMemory[0], nullptr));
+  });
+  EXPECT_FALSE(stacks.Change(self, &kMemory[1], nullptr));
+  EXPECT_FALSE(stacks.Change(self, nullptr, &kMemory[0]));
+}
+
+TEST(AlternateStacksTest, AThreadThatEndedHasNone) {
+  AlternateStacks stacks;
+  pid_t ended = 0;
+  InOtherThread([&](pid_t other) {
+    stacks.Change(other, nullptr, &kMemory[0]);
+    ended = other;
+  });
+  // The kernel lets others join a thread before its number is free.
+  while (ThreadExists(ended)) std::this_thread::yield();
+  EXPECT_FALSE(stacks.Change(OwnThread(), nullptr, &kMemory[0]));
+}
+
+}  // namespace
+}  // namespace tcmalloc
