@@ -505,6 +505,12 @@ void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& c
     stack = KeepStack(claim.site);
     if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;
   }
+  FreeWithLock(block, claim, stack);
+}
+
+// Does what takes locks, and tells about faults. Its own function, because a walk of the stack
+// should not find the memory of a fault on it.
+void DebugHeap::FreeWithLock(void* block, const ReleaseClaim& claim, StackId stack) {
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {

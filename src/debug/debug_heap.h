@@ -125,6 +125,7 @@ class DebugHeap {
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);
+  TCMALLOC_NOINLINE void FreeWithLock(void* block, const ReleaseClaim& claim, StackId stack);
   TCMALLOC_NOINLINE void FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
                                        StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
