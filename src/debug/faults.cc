@@ -180,6 +180,10 @@ void PrintDamage(const Fault& fault) {
   const int64_t distance = before ? block.user - fault.damage : fault.damage - block.end() + 1;
   PrintByte(before ? "The byte at minus" : "The byte behind the end with number", distance,
             fault.found, fault.wanted);
+  if (fault.next == nullptr) return;
+  WriteCrashLine(Message() << "The bytes before the next object, at "
+                           << static_cast<const void*>(fault.next)
+                           << ", were overwritten as well, probably by the same write.");
 }
 
 void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
