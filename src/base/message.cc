@@ -172,7 +172,7 @@ void Message::WriteLine(int fd, int milliseconds) const {
   WriteLineWithin(fd, {line, size_ + 1}, milliseconds);
 }
 
-constinit std::atomic<CrashDetails> crash_details{nullptr};
+constinit std::atomic<MisuseReport> misuse_report{nullptr};
 constinit std::atomic<const char*> own_work{nullptr};
 constinit std::atomic<const char*> crash_report_prefix{nullptr};
 
@@ -191,6 +191,8 @@ void WriteCrashLine(const Message& message) {
   message.WriteLine(report >= 0 ? report : STDERR_FILENO, kCrashPatience);
 }
 
+void WriteMisuse(const Message& message) { WriteFirstCrashLine(message, kAdvice); }
+
 void Crash(const Message& message) {
   BecomeCrashingThread();
   WriteFirstCrashLine(message);
@@ -199,8 +201,8 @@ void Crash(const Message& message) {
 
 void CrashOnMisuse(const Message& message, const void* block) {
   BecomeCrashingThread();
-  WriteFirstCrashLine(message, kAdvice);
-  if (CrashDetails details = crash_details.load(std::memory_order_relaxed)) details(block);
+  const MisuseReport report = misuse_report.load(std::memory_order_relaxed);
+  report != nullptr ? report(message, block) : WriteMisuse(message);
   std::abort();
 }
 

@@ -51,13 +51,14 @@ class Message {
 // Waits up to a second, and aborts. Of threads that crash at the same time, one writes.
 [[noreturn]] TCMALLOC_COLD void Crash(const Message& message);
 // Reports a mistake of the program about `block`, with lines that begin with four spaces: what to
-// do next, and what crash_details adds. Those lines go to the crash report alone, if there is one.
+// do next, and what misuse_report adds. Those lines go to the crash report alone, if there is one.
 [[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
 
-// Writes further details of a mistake about `block`: see CrashOnMisuse. Null in a library that has
-// none.
-using CrashDetails = void (*)(const void* block);
-extern constinit std::atomic<CrashDetails> crash_details;
+// Writes what CrashOnMisuse does: WriteMisuse, and further details. Null in a library that has none
+// of these.
+using MisuseReport = void (*)(const Message& message, const void* block);
+extern constinit std::atomic<MisuseReport> misuse_report;
+TCMALLOC_COLD void WriteMisuse(const Message& message);
 
 // The name of what the library does on its own account, such as a look through all blocks, while it
 // does it; null otherwise. A message names it where no call of the program noticed the mistake.

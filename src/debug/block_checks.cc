@@ -66,11 +66,19 @@ bool FindFenceFault(const BlockRecord& block, Fault* fault) {
     *fault = DamageFault(FaultKind::kBefore, block, damage, FenceByte(damage));
     return false;
   }
-  if (const char* damage = FindDamageAfter(block)) {
-    *fault = DamageFault(FaultKind::kAfter, block, damage, FenceByte(damage));
-    return false;
-  }
+  return !FindOverflow(block, fault);
+}
+
+bool FindOverflow(const BlockRecord& block, Fault* fault) {
+  const char* damage = block.unreadable ? nullptr : FindDamageAfter(block);
+  if (damage == nullptr) return false;
+  *fault = DamageFault(FaultKind::kAfter, block, damage, FenceByte(damage));
   return true;
+}
+
+bool IsDamagedBefore(const Fault& fault) {
+  return fault.kind == FaultKind::kBefore ||
+         (fault.kind == FaultKind::kWrittenFree && FindDamageBefore(fault.block) != nullptr);
 }
 
 bool FindFillingFault(const BlockRecord& block, Fault* fault) {

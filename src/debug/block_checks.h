@@ -27,6 +27,12 @@ Fault FaultOf(FaultKind kind, const BlockRecord& block);
 TCMALLOC_COLD bool FindFenceFault(const BlockRecord& block, Fault* fault);
 TCMALLOC_COLD bool FindFillingFault(const BlockRecord& block, Fault* fault);
 
+// Returns true if bytes before a block were written, which may be by whoever wrote beyond the block
+// before it.
+bool IsDamagedBefore(const Fault& fault);
+// Looks at the bytes behind a block. Returns true and tells about it if some were written.
+bool FindOverflow(const BlockRecord& block, Fault* fault);
+
 TCMALLOC_ALWAYS_INLINE bool AreFencesGood(const BlockRecord& block, Fault* fault) {
   return TCMALLOC_LIKELY(AreFencesWhole(block)) || FindFenceFault(block, fault);
 }

@@ -207,7 +207,7 @@ TCMALLOC_ALWAYS_INLINE void* DebugHeap::TryReuse(const Request& request, uint8_t
 // Tells about a spare that was written to. Returns if it is as it should be, after all.
 void DebugHeap::ReportSpare(const BlockRecord& spare) {
   Fault fault;
-  if (!IsFilled(spare, &fault)) ReportFault(fault, "the free queue");
+  if (!IsFilled(spare, &fault)) Report(&fault, "the free queue");
 }
 
 // Finds memory in one entry of the slow path. Not by the fast path: a signal handler that keeps a
@@ -334,7 +334,7 @@ void* DebugHeap::AllocateSlow(const Request& request, size_t bytes, uint8_t size
     if (TCMALLOC_LIKELY(placed == Placed::kInTable)) return user;
   } while (placed == Placed::kNowhere && GiveBackWaiting(bytes, &fault));
   ReleaseStack(stack);
-  if (fault) ReportFault(fault, "the free queue");
+  if (fault) Report(&fault, "the free queue");
   return placed == Placed::kInEmergency ? AllocateInEmergency(request) : nullptr;
 }
 
@@ -505,6 +505,12 @@ void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& c
     stack = KeepStack(claim.site);
     if (TCMALLOC_LIKELY(stack != 0) && TryFree(block, record, claim, &stack)) return;
   }
+  FreeWithLock(block, claim, stack);
+}
+
+// Does what takes locks, and tells about faults. Its own function, because a walk of the stack
+// should not find the memory of a fault on it.
+void DebugHeap::FreeWithLock(void* block, const ReleaseClaim& claim, StackId stack) {
   Fault fault;
   const Freed freed = FreeInSlowPath(block, claim, stack, &fault);
   if (TCMALLOC_UNLIKELY(freed == Freed::kNotNow)) {
@@ -513,9 +519,9 @@ void DebugHeap::FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& c
   }
   if (TCMALLOC_UNLIKELY(freed == Freed::kFault)) {
     if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
-    ReportFault(fault, claim.call);
+    Report(&fault, claim.call);
   }
-  if (TCMALLOC_UNLIKELY(freed == Freed::kFaultInQueue)) ReportFault(fault, "the free queue");
+  if (TCMALLOC_UNLIKELY(freed == Freed::kFaultInQueue)) Report(&fault, "the free queue");
 }
 
 // Checks a block and takes it from the program. Returns its record, or null and tells about a
@@ -592,6 +598,28 @@ bool DebugHeap::Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* vi
     slow_path.FreeBlock(block.base());
   }
   return true;
+}
+
+// Names the block before, if its end was written to as well: whoever writes far beyond a block
+// damages the beginning of the next one.
+void DebugHeap::BlameBlockBefore(Fault* fault) {
+  const BlockRecord next = fault->block;
+  ForEachBlock([&](const BlockRecord& record) {
+    if (!record.Surrounds(next.base() - 1)) return true;
+    const uint32_t seen = record.version.Current();
+    Fault overflow;
+    if (FindOverflow(record, &overflow) && !record.version.HasChangedSince(seen)) {
+      *fault = overflow;
+      fault->next = next.user;
+    }
+    return false;
+  });
+}
+
+// Tells about a fault, and ends the process.
+void DebugHeap::Report(Fault* fault, const char* call) {
+  if (IsDamagedBefore(*fault)) BlameBlockBefore(fault);
+  ReportFault(*fault, call);
 }
 
 // Finds out what an address is at which no block begins.
@@ -687,7 +715,7 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
     }
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
-  if (fault) ReportFault(fault, call);
+  if (fault) Report(&fault, call);
   return size;
 }
 
@@ -708,7 +736,7 @@ void DebugHeap::Verify(const void* block, BlockFamily family, const char* call) 
     IsGood(Find(block), {.family = family}, &fault);
   }
   if (fault.kind == FaultKind::kUnknown) fault = FaultOfUnknown(block);
-  if (fault) ReportFault(fault, call);
+  if (fault) Report(&fault, call);
 }
 
 void DebugHeap::VerifyAll(const char* call) {
@@ -723,7 +751,7 @@ void DebugHeap::VerifyAll(const char* call) {
     }
     return !fault;
   });
-  if (fault) ReportFault(fault, call);
+  if (fault) Report(&fault, call);
 }
 
 BlockTotals DebugHeap::Count() {

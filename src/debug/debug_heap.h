@@ -117,7 +117,7 @@ class DebugHeap {
   static uint8_t SpareClassFor(const Request& request, size_t bytes);
   static void Reuse(uint32_t place, BlockRecord* spare, const Request& request, StackId stack);
   void* TryReuse(const Request& request, uint8_t size_class, StackId* stack);
-  TCMALLOC_COLD static void ReportSpare(const BlockRecord& spare);
+  TCMALLOC_COLD void ReportSpare(const BlockRecord& spare);
   TCMALLOC_COLD void ShrinkInPlace(void* block, size_t size);
   bool GiveBackWaiting(size_t bytes, Fault* fault);
   template <typename F>
@@ -125,6 +125,7 @@ class DebugHeap {
   bool TryFree(void* block, BlockRecord* record, const ReleaseClaim& claim, StackId* stack);
   TCMALLOC_NOINLINE void FreeSlow(void* block, BlockRecord* record, const ReleaseClaim& claim,
                                   StackId stack);
+  TCMALLOC_NOINLINE void FreeWithLock(void* block, const ReleaseClaim& claim, StackId stack);
   TCMALLOC_NOINLINE void FreePlainSlow(void* block, BlockRecord* record, const CallSite& site,
                                        StackId stack);
   BlockRecord* BeginFree(void* block, const ReleaseClaim& claim, StackId stack, Fault* fault);
@@ -132,6 +133,8 @@ class DebugHeap {
   void FillFreed(BlockRecord* freed);
   bool Evict(const SlowPath& slow_path, uint32_t place, BlockRecord* victim, Fault* fault);
   Fault FaultOfUnknown(const void* address);
+  void BlameBlockBefore(Fault* fault);
+  [[noreturn]] TCMALLOC_COLD void Report(Fault* fault, const char* call);
   void PutOff(void* block);
   void FreePutOff();
   void CheckAtIntervals();

@@ -20,6 +20,8 @@
 #include "heap/heap.h"
 #include "heap_profile/caller_stack.h"
 #include "profile_format/symbolizer.h"
+#include "system/report_stack.h"
+#include "unwind/machine.h"
 
 namespace tcmalloc {
 namespace {
@@ -75,8 +77,8 @@ void PrintStack(const Symbolizer& symbolizer, StackId stack) {
   PrintFrames(symbolizer, reader.frames(stack));
 }
 
-void PrintOwnStack(const Symbolizer& symbolizer) {
-  const CallerStack own(ProgramStack::kMostFrames);
+void PrintCallerStack(const Symbolizer& symbolizer, const Registers& caller) {
+  const CallerStack own(caller, ProgramStack::kMostFrames);
   uintptr_t frames[ProgramStack::kMostFrames];
   const size_t count = own.frames().size();
   for (size_t i = 0; i < count; ++i) frames[i] = reinterpret_cast<uintptr_t>(own.frames()[i]);
@@ -178,6 +180,10 @@ void PrintDamage(const Fault& fault) {
   const int64_t distance = before ? block.user - fault.damage : fault.damage - block.end() + 1;
   PrintByte(before ? "The byte at minus" : "The byte behind the end with number", distance,
             fault.found, fault.wanted);
+  if (fault.next == nullptr) return;
+  WriteCrashLine(Message() << "The bytes before the next object, at "
+                           << static_cast<const void*>(fault.next)
+                           << ", were overwritten as well, probably by the same write.");
 }
 
 void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
@@ -192,9 +198,32 @@ void PrintBlock(const Fault& fault, const Symbolizer& symbolizer) {
   PrintStack(symbolizer, block.freed_at);
 }
 
+struct FaultReport {
+  const Fault& fault;
+  const char* call;
+  Registers caller = {};
+};
+
+void PrintReport(void* argument) {
+  const auto& report = *static_cast<const FaultReport*>(argument);
+  const Fault& fault = report.fault;
+  PrintFirstLine(fault);
+  PrintDamage(fault);
+  const Symbolizer symbolizer(heap.options().symbolize_stacktrace);
+  WriteCrashLine(Message() << "Noticed by " << report.call << " in thread "
+                           << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
+  PrintCallerStack(symbolizer, report.caller);
+  PrintBlock(fault, symbolizer);
+  if (fault.kind != FaultKind::kWrittenFree) return;
+  WriteCrashLine(Message() << "Memory was written to after being freed, user ptr: "
+                           << AddressOf(fault.block) << ", size: " << fault.block.size
+                           << ". The deleter's stack is above; valgrind or a build with "
+                              "-fsanitize=address names the writer.");
+}
+
 // Walks, and lets `recent` know.
 TCMALLOC_NOINLINE StackId KeepWalkedStack(const CallSite& site, RecentStacks& recent) {
-  WalkReads reads;
+  WalkReads& reads = recent.walk_reads();
   reads.count = 0;
   const ProgramStack stack(site, &recent.quick_walk(), recent.IsWorthAdding() ? &reads : nullptr);
   const StackId id = recent.kept_stacks().Keep(stack.frames(), fault_stacks);
@@ -226,19 +255,9 @@ void ReleaseStackSlow(uint32_t place, StackId stack) {
 
 void ReportFault(const Fault& fault, const char* call) {
   BecomeReporter();
-  PrintFirstLine(fault);
-  PrintDamage(fault);
-  const Symbolizer symbolizer(heap.options().symbolize_stacktrace);
-  WriteCrashLine(Message() << "Noticed by " << call << " in thread "
-                           << AsPointer(static_cast<uintptr_t>(pthread_self())) << ":");
-  PrintOwnStack(symbolizer);
-  PrintBlock(fault, symbolizer);
-  if (fault.kind == FaultKind::kWrittenFree) {
-    WriteCrashLine(Message() << "Memory was written to after being freed, user ptr: "
-                             << AddressOf(fault.block) << ", size: " << fault.block.size
-                             << ". The deleter's stack is above; valgrind or a build with "
-                                "-fsanitize=address names the writer.");
-  }
+  FaultReport report = {.fault = fault, .call = call};
+  machine::ReadOwnRegisters(&report.caller);
+  CallOnReportStack(PrintReport, &report);
   std::abort();
 }
 

@@ -39,6 +39,7 @@ struct Fault {
   bool in_heap;         // kUnknown: in memory that the heap had once
   const void* address;  // that the program gave
   const char* damage;   // the first byte that was written
+  const char* next;     // kAfter: the block behind, if what is before it was written as well
   size_t given;         // size or alignment
   BlockRecord block;    // a copy; of kUnknown nothing but zeros
 

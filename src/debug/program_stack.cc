@@ -36,8 +36,12 @@ ProgramStack::ProgramStack(const CallSite& site, QuickWalk* quick, WalkReads* re
   while (first_ < all && IsOwnCode(frames_[first_])) ++first_;
   count_ = std::min(all - first_, kMostFrames);
   if (TCMALLOC_LIKELY(count_ > 0)) return;
-  // A function on the way may need a register that only a walk from here restores.
   if (reads != nullptr) reads->count = 0;
+  WalkFromHere();
+}
+
+// Walks where a function on the way may need a register that only a walk from here restores.
+TCMALLOC_NOINLINE void ProgramStack::WalkFromHere() {
   const CallerStack walked(kMostFrames);
   first_ = 0;
   count_ = static_cast<uint32_t>(std::min<size_t>(walked.frames().size(), kMostFrames));

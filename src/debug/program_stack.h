@@ -48,6 +48,7 @@ class ProgramStack {
   static constexpr uint32_t kFewOwnFrames = 3;
 
   uint32_t Walk(const CallSite& site, WalkReads* reads);
+  void WalkFromHere();
 
   void* frames_[kMostFrames + kFewOwnFrames];
   uint32_t first_ = 0;

@@ -59,6 +59,8 @@ class RecentStacks {
 
   // The walk of whoever has claimed this.
   QuickWalk& quick_walk() { return quick_walk_; }
+  // The words that it read. They would take half a KiB of the thread's stack.
+  WalkReads& walk_reads() { return walk_reads_; }
   // The stacks that such walks led to.
   KeptStacks& kept_stacks() { return kept_stacks_; }
 
@@ -180,6 +182,7 @@ class RecentStacks {
   uint32_t next_ = 0;    // the way that makes room
   uint32_t misses_ = 0;  // since a stack was found
   QuickWalk quick_walk_;
+  WalkReads walk_reads_ = {};
   KeptStacks kept_stacks_;
   // The tags of a set, a byte for each way.
   static_assert(kWays == sizeof(uint64_t));

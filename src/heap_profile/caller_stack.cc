@@ -22,10 +22,17 @@ bool IsOwnCode(const void* address) {
   return IsInOwnObject(address);
 }
 
-CallerStack::CallerStack(uint32_t limit) {
+int CallerStack::WithOwn(uint32_t limit) {
   const uint32_t own = limit < kMostFrames ? kFewOwnFrames : kMostOwnFrames;
-  LeaveOutOwn(CaptureStack(frames_, static_cast<int>(std::min(limit, kMostFrames) + own), 0),
-              limit);
+  return static_cast<int>(std::min(limit, kMostFrames) + own);
+}
+
+CallerStack::CallerStack(uint32_t limit) {
+  LeaveOutOwn(CaptureStack(frames_, WithOwn(limit), 0), limit);
+}
+
+CallerStack::CallerStack(const Registers& caller, uint32_t limit) {
+  LeaveOutOwn(CaptureCallers(caller, {.addresses = frames_, .limit = WithOwn(limit)}, 0), limit);
 }
 
 CallerStack::CallerStack(const StackCopy& copy) {

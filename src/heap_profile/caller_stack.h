@@ -9,6 +9,7 @@
 #include <span>
 
 #include "heap_profile/stack_table.h"
+#include "unwind/machine.h"
 #include "unwind/stack_trace.h"
 
 namespace tcmalloc {
@@ -24,6 +25,10 @@ class CallerStack {
   // frames as far as they lie in this library, if it is a shared one; in a static program nothing
   // tells them apart.
   explicit CallerStack(uint32_t limit = kMostFrames);
+
+  // Captures the stack of a function that is making a call and that has these registers. It may be
+  // another stack than the running one.
+  explicit CallerStack(const Registers& caller, uint32_t limit = kMostFrames);
 
   // Captures the stack from a copy that a function of this library made.
   explicit CallerStack(const StackCopy& copy);
@@ -41,6 +46,8 @@ class CallerStack {
   // frames of the program are missing.
   static constexpr uint32_t kFewOwnFrames = 6;
 
+  // Returns how many frames to capture for `limit` of the program's.
+  static int WithOwn(uint32_t limit);
   void LeaveOutOwn(int captured, uint32_t limit);
 
   void* frames_[kMostFrames + kMostOwnFrames];

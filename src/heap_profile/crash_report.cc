@@ -22,6 +22,8 @@
 #include "options/options.h"
 #include "profile_format/mappings.h"
 #include "system/call_target.h"
+#include "system/report_stack.h"
+#include "unwind/machine.h"
 
 namespace tcmalloc {
 namespace {
@@ -118,10 +120,8 @@ void WriteAllocation(const Mappings& mappings, const void* block) {
   });
 }
 
-}  // namespace
-
-void WriteCrashDetails(const void* block) {
-  const CallerStack stack;
+void WriteDetails(const void* block, const Registers& caller) {
+  const CallerStack stack(caller);
   const std::span<void* const> frames = stack.frames();
   if (frames.empty()) return;
   const char* call = NameOfCall(frames[0]);
@@ -133,6 +133,26 @@ void WriteCrashDetails(const void* block) {
   }
   if (heap.guarded().Owns(block)) return WriteGuardedStacks(block);
   WriteAllocation(mappings, block);
+}
+
+struct Report {
+  const Message& message;
+  const void* block;
+  Registers caller = {};
+};
+
+void WriteReport(void* argument) {
+  const auto& report = *static_cast<const Report*>(argument);
+  WriteMisuse(report.message);
+  WriteDetails(report.block, report.caller);
+}
+
+}  // namespace
+
+void ReportMisuse(const Message& message, const void* block) {
+  Report report = {.message = message, .block = block};
+  machine::ReadOwnRegisters(&report.caller);
+  CallOnReportStack(WriteReport, &report);
 }
 
 }  // namespace tcmalloc

@@ -5,11 +5,14 @@
 #ifndef TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
 #define TCMALLOC_HEAP_PROFILE_CRASH_REPORT_H_
 
+#include "base/message.h"
+
 namespace tcmalloc {
 
-// Writes the call that noticed the mistake, its stack and, if `block` is a sample, the stack of its
-// allocation. Takes no lock of the heap and allocates nothing from it.
-void WriteCrashDetails(const void* block);
+// Writes the message, the call that noticed the mistake, its stack and, if `block` is a sample, the
+// stack of its allocation. Takes no lock of the heap, allocates nothing from it and needs little of
+// the thread's stack.
+void ReportMisuse(const Message& message, const void* block);
 
 }  // namespace tcmalloc
 

@@ -161,7 +161,7 @@ uint64_t InitialSamplePeriod(const Options& options) {
   BeginExitProfiles(options);
   guarded_blocks.Configure(options);
   StartLeakCheck(options);
-  crash_details.store(WriteCrashDetails, std::memory_order_relaxed);
+  misuse_report.store(ReportMisuse, std::memory_order_relaxed);
   return options.sample_parameter;
 }
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <limits>
 
+#include "base/attributes.h"
 #include "system/system_calls.h"
 #include "unwind/readable_memory.h"
 #include "unwind/table_cursor.h"
@@ -311,8 +311,8 @@ class ProgramIndex {
 
 constinit ProgramIndex program_index;
 
-bool FindFunction(const LoadedObject& object, uintptr_t address, TableMemory* memory,
-                  FunctionInformation* function) {
+TCMALLOC_NOINLINE bool FindFunction(const LoadedObject& object, uintptr_t address,
+                                    TableMemory* memory, FunctionInformation* function) {
   if (object.table == 0) {
     return object.has_program_frames && program_index.Find(object, address, memory, function);
   }
@@ -340,7 +340,7 @@ class Program {
 
   // Goes on, instead of beginning, from what Keep kept.
   void GoOnFrom(const TableProgress& progress) {
-    current_ = std::bit_cast<TableState>(progress.state);
+    std::memcpy(&current_, progress.state.data(), sizeof(current_));
   }
   // Keeps how far this program came, if it was a long way.
   void Keep(const TableCursor& cursor, TableProgress* progress) const;
@@ -445,21 +445,20 @@ class Program {
 };
 
 bool Program::RunCommon(const LoadedObject& object, TableMemory* memory) {
-  CommonEntries::Entry none;
-  CommonEntries::Entry& entry =
-      memory != nullptr ? memory->common.At(object.identity, function_.common_position) : none;
-  if (IsEntry(entry, object.identity, function_.common_position)) {
-    current_.rules = std::bit_cast<FrameRules>(entry.rules);
+  CommonEntries::Entry* entry =
+      memory != nullptr ? &memory->common.At(object.identity, function_.common_position) : nullptr;
+  if (entry != nullptr && IsEntry(*entry, object.identity, function_.common_position)) {
+    std::memcpy(&current_.rules, entry->rules.data(), sizeof(current_.rules));
   } else {
     TableCursor cursor(object, common_.instructions, common_.instructions_end);
     if (!Run(cursor)) return false;
     // Instructions that move on would lead elsewhere in another function, and states that they put
     // away are not in the entry.
-    if (!has_moved_ && current_.remembered_count == 0) {
-      entry = {.object = object.identity,
-               .position = function_.common_position,
-               .information = common_,
-               .rules = std::bit_cast<decltype(entry.rules)>(current_.rules)};
+    if (entry != nullptr && !has_moved_ && current_.remembered_count == 0) {
+      entry->object = object.identity;
+      entry->position = function_.common_position;
+      entry->information = common_;
+      std::memcpy(entry->rules.data(), &current_.rules, sizeof(current_.rules));
     }
   }
   current_.initial = current_.rules;
@@ -468,11 +467,11 @@ bool Program::RunCommon(const LoadedObject& object, TableMemory* memory) {
 
 void Program::Keep(const TableCursor& cursor, TableProgress* progress) const {
   if (cursor.position() - function_.instructions < kLongWay) return;
-  *progress = {.object = cursor.object().identity,
-               .instructions = function_.instructions,
-               .address = address_,
-               .position = cursor.position(),
-               .state = std::bit_cast<decltype(progress->state)>(current_)};
+  progress->object = cursor.object().identity;
+  progress->instructions = function_.instructions;
+  progress->address = address_;
+  progress->position = cursor.position();
+  std::memcpy(progress->state.data(), &current_, sizeof(current_));
 }
 
 bool Program::Run(TableCursor& cursor) {
@@ -604,12 +603,10 @@ bool IsOnTheWay(const TableProgress& progress, const LoadedObject& object,
          progress.instructions == function.instructions && progress.address <= address;
 }
 
-}  // namespace
-
-bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableMemory* memory,
-                    FrameRules* rules) {
-  FunctionInformation function;
-  if (!FindFunction(object, address, memory, &function)) return false;
+// Finds the rules in the table of a function. Not inlined, so that the search for the function does
+// not take this much of the stack.
+TCMALLOC_NOINLINE bool ExecuteTable(const LoadedObject& object, const FunctionInformation& function,
+                                    uintptr_t address, TableMemory* memory, FrameRules* rules) {
   Program program(function, address);
   uintptr_t begin = function.instructions;
   if (memory != nullptr && IsOnTheWay(memory->progress, object, function, address)) {
@@ -626,6 +623,15 @@ bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableMemory* 
   rules->is_signal_frame = function.common.is_signal_frame;
   rules->function = function.begin;
   return rules->frame_kind != RuleKind::kUndefined && rules->return_register >= 0;
+}
+
+}  // namespace
+
+bool ReadFrameRules(const LoadedObject& object, uintptr_t address, TableMemory* memory,
+                    FrameRules* rules) {
+  FunctionInformation function;
+  return FindFunction(object, address, memory, &function) &&
+         ExecuteTable(object, function, address, memory, rules);
 }
 
 }  // namespace tcmalloc

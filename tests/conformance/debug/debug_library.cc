@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -199,6 +200,34 @@ void AddVerification(Suite& suite) {
       Malloc(10)[10] = 1;
       Extension().VerifyAllMemory();
     });
+  });
+  // A write beyond a block that reaches into the next one, which is looked at first or has been
+  // freed.
+  suite.Add("verify/overrun of two", [](Case& result) {
+    for (const bool freed : {false, true}) {
+      const ChildResult child = RunInChild([freed] {
+        constexpr size_t kMostDistance = 256;
+        char* blocks[64];
+        for (char*& block : blocks) block = Malloc(80);
+        std::sort(std::begin(blocks), std::end(blocks));
+        size_t i = 0;
+        while (blocks[i + 1] - blocks[i] > ptrdiff_t{kMostDistance}) ++i;
+        dprintf(STDERR_FILENO, "expect a word after object at %p \n", blocks[i]);
+        if (freed) std::free(blocks[i + 1]);
+        std::memset(blocks[i], 'x', static_cast<size_t>(blocks[i + 1] - blocks[i]) + 8);
+        freed ? static_cast<void>(Extension().VerifyAllMemory()) : std::free(blocks[i + 1]);
+      });
+      result.True("ends by abort", child.Killed(SIGABRT));
+      const size_t begin = child.errors.find("a word after");
+      const size_t end = child.errors.find('\n');
+      const std::string words =
+          begin < end ? child.errors.substr(begin, end - begin) : std::string("nothing");
+      result.Equal("lines that name the block that was overrun", size_t{2},
+                   CountOf(child.errors, words));
+      if (freed) continue;
+      result.True("tells of the next one",
+                  child.errors.find("The bytes before the next object, at 0x") < std::string::npos);
+    }
   });
   suite.Add("verify/written after free", [](Case& result) {
     ExpectReport(result, "Memory was written to after being freed", [] {
