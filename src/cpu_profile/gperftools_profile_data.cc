@@ -3,7 +3,6 @@
 #include "cpu_profile/gperftools_profile_data.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "cpu_profile/legacy_profile.h"
 #include "cpu_profile/stack_counts.h"
 #include "profile_format/byte_sink.h"
+#include "system/own_memory.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -79,9 +79,8 @@ bool ProfileData::Start(const char* path, const Options& options) {
   const int fd =
       tcmalloc::system_calls.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kNewFileMode);
   if (fd < 0) return false;
-  void* memory = tcmalloc::system_calls.mmap(nullptr, sizeof(Contents), PROT_READ | PROT_WRITE,
-                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
+  void* memory = tcmalloc::MapZeroed(sizeof(Contents));
+  if (memory == nullptr) {
     tcmalloc::system_calls.close(fd);
     return false;
   }
@@ -126,7 +125,7 @@ void ProfileData::Reset() {
 
 void ProfileData::Close() {
   contents_->counts.Unmap();
-  tcmalloc::system_calls.munmap(contents_, sizeof(Contents));
+  tcmalloc::UnmapZeroed(contents_, sizeof(Contents));
   contents_ = nullptr;
   tcmalloc::system_calls.close(file_);
   file_ = kNoFile;

@@ -2,25 +2,17 @@
 
 #include "cpu_profile/stack_counts.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 
 #include "system/address_window.h"
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 namespace {
 
 constexpr size_t kLimitShare = 64;
-
-void* MapUnreserved(size_t bytes) {
-  void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
 
 uint64_t HashOf(std::span<void* const> stack) {
   uint64_t hash = stack.size();
@@ -39,7 +31,7 @@ bool StackCounts::Map(size_t words) {
     const size_t slots = words / kWordsPerSlot;
     const size_t bytes = (words + slots) * sizeof(uint64_t);
     if (bytes > most && words > kLeastWords) continue;
-    void* memory = MapUnreserved(bytes);
+    void* memory = MapSparse(bytes);
     if (memory == nullptr) continue;
     words_ = static_cast<uint64_t*>(memory);
     slots_ = reinterpret_cast<std::atomic<uint64_t>*>(words_ + words);
@@ -57,7 +49,9 @@ bool StackCounts::Map(size_t words) {
 void StackCounts::Unmap() {
   const int saved_errno = errno;
   if (words_ != nullptr) {
-    system_calls.munmap(words_, (word_count_ + slot_count_) * sizeof(uint64_t));
+    UnmapSparse(words_, (word_count_ + slot_count_) * sizeof(uint64_t));
+    own_bytes.Remove(used_bytes_.exchange(0, std::memory_order_relaxed));
+    used_slots_.Clear();
   }
   words_ = nullptr;
   slots_ = nullptr;
@@ -73,11 +67,17 @@ bool StackCounts::Holds(const Record& record, std::span<void* const> stack) {
   return true;
 }
 
+void StackCounts::CountUsed(size_t bytes) {
+  used_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  own_bytes.Add(bytes);
+}
+
 // Returns the slot for a new record of a stack, 0 if there is no room.
 uint64_t StackCounts::MakeRecord(std::span<void* const> stack, uint64_t tag, uint64_t weight) {
   const uint64_t need = kHeadWords + stack.size();
   const uint64_t place = used_words_.fetch_add(need, std::memory_order_relaxed);
   if (place + need > word_count_) return 0;
+  CountUsed(need * sizeof(uint64_t));
   Record& record = RecordOf(place);
   record.count.store(weight, std::memory_order_relaxed);
   record.depth = stack.size();
@@ -103,6 +103,8 @@ void StackCounts::Add(std::span<void* const> stack, uint64_t weight) {
       // Release pairs with the acquires in Add and ForEach: the record is complete.
       if (slot.compare_exchange_strong(held, made, std::memory_order_acq_rel,
                                        std::memory_order_acquire)) {
+        const size_t at = ((hash + probe) & (slot_count_ - 1)) * sizeof(slot);
+        CountUsed(used_slots_.Use(at, at + sizeof(slot)));
         return;
       }
     }

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <span>
 
+#include "system/own_memory.h"
+
 namespace tcmalloc {
 
 // The deepest stack of a CPU profile, as gperftools has it.
@@ -80,6 +82,7 @@ class StackCounts {
     return *reinterpret_cast<Record*>(words_ + (slot & UINT32_MAX));
   }
   uint64_t MakeRecord(std::span<void* const> stack, uint64_t tag, uint64_t weight);
+  void CountUsed(size_t bytes);
   static bool Holds(const Record& record, std::span<void* const> stack);
 
   uint64_t* words_ = nullptr;
@@ -89,6 +92,9 @@ class StackCounts {
   std::atomic<uint64_t> used_words_{0};
   std::atomic<uint64_t> added_{0};
   std::atomic<uint64_t> lost_{0};
+  // Counted among own_bytes: the records, and pages of slots.
+  std::atomic<size_t> used_bytes_{0};
+  UsedPages<kDefaultWords / kWordsPerSlot * sizeof(uint64_t)> used_slots_;
 };
 
 }  // namespace tcmalloc

@@ -2,9 +2,7 @@
 
 #include "debug/checked_block_table.h"
 
-#include <sys/mman.h>
-
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
@@ -43,9 +41,8 @@ void CheckedBlockTable::Remove(BlockRecord* record) {
 void CheckedBlockTable::Grow(Shard& shard) {
   const bool has_buckets = shard.buckets != nullptr;
   const int log2 = has_buckets ? shard.log2 + 1 : kFirstLog2;
-  void* memory = system_calls.mmap(nullptr, sizeof(*shard.buckets) << log2, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return;
+  void* memory = MapZeroed(sizeof(*shard.buckets) << log2);
+  if (memory == nullptr) return;
   Relaxed<BlockRecord*>* old = has_buckets ? shard.buckets : &shard.only;
   const size_t old_count = has_buckets ? size_t{1} << shard.log2 : 1;
   shard.buckets = static_cast<Relaxed<BlockRecord*>*>(memory);
@@ -58,7 +55,7 @@ void CheckedBlockTable::Grow(Shard& shard) {
       bucket = record;
     }
   }
-  if (has_buckets) system_calls.munmap(old, old_count * sizeof(*old));
+  if (has_buckets) UnmapZeroed(old, old_count * sizeof(*old));
 }
 
 }  // namespace tcmalloc

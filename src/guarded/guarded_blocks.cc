@@ -14,6 +14,7 @@
 #include "heap/heap.h"
 #include "heap/mode.h"
 #include "system/auxv.h"
+#include "system/own_memory.h"
 #include "system/random.h"
 #include "system/system_calls.h"
 
@@ -103,13 +104,13 @@ bool GuardedBlocks::EnsureMapped() {
   page_bytes_ = KernelPageSize();
   const size_t bytes = (2 * slot_count_ + 1) * page_bytes_;
   const size_t slot_bytes = AlignUp(slot_count_ * sizeof(GuardedSlot), page_bytes_);
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* pages = system_calls.mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
-  void* slots = system_calls.mmap(nullptr, slot_bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
-  failed_ = pages == MAP_FAILED || slots == MAP_FAILED;
+  void* pages = system_calls.mmap(nullptr, bytes, PROT_NONE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* slots = MapZeroed(slot_bytes);
+  failed_ = pages == MAP_FAILED || slots == nullptr;
   if (failed_) {
     if (pages != MAP_FAILED) system_calls.munmap(pages, bytes);
-    if (slots != MAP_FAILED) system_calls.munmap(slots, slot_bytes);
+    if (slots != nullptr) UnmapZeroed(slots, slot_bytes);
     return false;
   }
   // Pages from the kernel are zero, which makes valid slots that are unused.

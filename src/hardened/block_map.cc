@@ -11,6 +11,7 @@
 #include "heap/heap.h"
 #include "system/address_window.h"
 #include "system/auxv.h"
+#include "system/own_memory.h"
 #include "system/region_name.h"
 #include "system/system_calls.h"
 
@@ -155,10 +156,14 @@ BlockMap::Byte* BlockMap::MakeLeaf(const void* block) {
   uintptr_t other = 0;
   // Release pairs with the acquire in FindLow and publishes the mapping, which is all zero; acquire
   // with the release of a thread that was faster.
-  if (!root_[leaf_number].compare_exchange_strong(other, numbered, std::memory_order_acq_rel,
-                                                  std::memory_order_acquire)) {
+  if (root_[leaf_number].compare_exchange_strong(other, numbered, std::memory_order_acq_rel,
+                                                 std::memory_order_acquire)) {
+    // Most programs use all of a leaf. The page behind it mostly stays unused, but that of the
+    // root's entry may be used for the first time.
+    own_bytes.Add(LeafBytes());
+  } else if (!KeepAhead(leaf + 1)) {
     // Its neighbours in the row are others'.
-    if (!KeepAhead(leaf + 1)) system_calls.munmap(reinterpret_cast<void*>(leaf), LeafBytes());
+    system_calls.munmap(reinterpret_cast<void*>(leaf), LeafBytes());
   }
   return Find(block);
 }

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 
+#include "base/bits.h"
 #include "base/message.h"
 #include "heap/mode.h"
 #include "heap/observer.h"
 #include "options/load.h"
 #include "system/auxv.h"
 #include "system/clock.h"
+#include "system/own_memory.h"
 #include "system/own_operators.h"
 #include "system/random.h"
 #include "system/system_calls.h"
@@ -207,7 +209,13 @@ PeakStats Heap::CountInUse() {
   const uint64_t committed = pages.committed().bytes();
   return {.committed = pages.committed(),
           .in_use = in_use - std::min(in_use, in_spans + cached),
-          .physical = committed - std::min(committed, untouched) + arena_.stats().used_bytes};
+          .physical = committed - std::min(committed, untouched) + CountMetadata()};
+}
+
+// The address window has a byte for each page.
+size_t Heap::CountMetadata() {
+  const size_t window = memory_.stats().peak_bytes >> kPageShift;
+  return arena_.stats().used_bytes + own_bytes.get() + AlignUp(window, KernelPageSize());
 }
 
 void Heap::UpdatePeak() {

@@ -83,6 +83,9 @@ class Heap final : private HousekeepingHost {
   const LinkCodec& codec() const { return codec_; }
   SystemMemory& memory() { return memory_; }
   constexpr MetadataArena& arena() { return arena_; }
+  // Returns the bytes of the allocator's own records, wherever they are: at least those that are
+  // resident.
+  size_t CountMetadata();
   constexpr PageMap& page_map() { return page_map_; }
   PageHeap& page_heap() const { return page_heaps_.chosen(); }
   constexpr PageHeaps& page_heaps() { return page_heaps_; }

@@ -5,8 +5,6 @@
 #ifndef TCMALLOC_HEAP_PROFILE_CHUNKED_ARRAY_H_
 #define TCMALLOC_HEAP_PROFILE_CHUNKED_ARRAY_H_
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -14,7 +12,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "system/system_calls.h"
+#include "base/attributes.h"
+#include "system/auxv.h"
+#include "system/own_memory.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 
@@ -43,19 +44,22 @@ class ChunkedArray {
   static constexpr uint32_t FirstIn(int chunk) { return ((uint32_t{1} << chunk) - 1) * kFirst; }
   static constexpr uint32_t SizeOf(int chunk) { return kFirst << chunk; }
 
-  // Maps the chunk of `index`. Returns false if no memory can be had.
+  // Maps the chunk of `index`, and counts the elements up to there as used. Returns false if no
+  // memory can be had.
   [[nodiscard]] bool Ensure(uint32_t index) {
-    return Find(index) != nullptr || Map(ChunkOf(index));
+    if (Find(index) == nullptr && !Map(ChunkOf(index))) return false;
+    if (index >= counted_.load(std::memory_order_relaxed)) CountTo(index);
+    return true;
   }
   // Works as Ensure, but takes a chunk of less than a page from `small`. Not at the same time for
   // the same chunk.
   template <typename Small>
     requires(kFirstChunk == FirstChunk::kMapped)
   [[nodiscard]] bool EnsureFrom(Small& small, uint32_t index) {
-    if (Find(index) != nullptr) return true;
     const int chunk = ChunkOf(index);
     const size_t bytes = size_t{SizeOf(chunk)} * sizeof(T);
-    if (bytes >= Small::kPageBytes) return Map(chunk);
+    if (bytes >= Small::kPageBytes) return Ensure(index);
+    if (Find(index) != nullptr) return true;
     void* memory = small.Take(bytes);
     // Release pairs with the acquire in Find, as in Map.
     chunks_[chunk].store(static_cast<T*>(memory), std::memory_order_release);
@@ -82,6 +86,33 @@ class ChunkedArray {
   };
   struct Nothing {};
 
+  // Chunks are counted in so many steps, but in no less than pages.
+  static constexpr uint32_t kSteps = 16;
+
+  // Has no hugepages where one is more than a step.
+  static Hugepages HugepagesFor(size_t bytes) {
+    return bytes / kSteps < kHugePageSize ? Hugepages::kNone : Hugepages::kAsElsewhere;
+  }
+
+  // Counts the elements of the chunk of `index`, up to the end of the step that has it. Elements
+  // are used in their order, but for those of threads that meet at the end of a chunk, and of these
+  // a step is left out at most.
+  TCMALLOC_NOINLINE void CountTo(uint32_t index) {
+    const int chunk = ChunkOf(index);
+    const uint32_t first = FirstIn(chunk);
+    const auto in_page = static_cast<uint32_t>(std::max<size_t>(KernelPageSize() / sizeof(T), 1));
+    const uint32_t step = std::max(SizeOf(chunk) / kSteps, in_page);
+    const uint32_t steps = (index - first) / step + 1;
+    const auto end =
+        static_cast<uint32_t>(first + std::min<uint64_t>(uint64_t{steps} * step, SizeOf(chunk)));
+    uint32_t counted = counted_.load(std::memory_order_relaxed);
+    while (counted < end) {
+      if (!counted_.compare_exchange_weak(counted, end, std::memory_order_relaxed)) continue;
+      if (kFirstChunk == FirstChunk::kInside && chunk == 0) return;
+      return own_bytes.Add(size_t{end - std::max(counted, first)} * sizeof(T));
+    }
+  }
+
   bool Map(int chunk) {
     if constexpr (kFirstChunk == FirstChunk::kInside) {
       if (chunk == 0) {
@@ -92,9 +123,8 @@ class ChunkedArray {
       }
     }
     const size_t bytes = size_t{SizeOf(chunk)} * sizeof(T);
-    void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void* memory = MapSparse(bytes, HugepagesFor(bytes));
+    if (memory == nullptr) return false;
     T* expected = nullptr;
     // Release pairs with the acquire in Find, and publishes nothing but zeros.
     if (chunks_[chunk].compare_exchange_strong(expected, static_cast<T*>(memory),
@@ -102,13 +132,14 @@ class ChunkedArray {
                                                std::memory_order_acquire)) {
       mapped_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     } else {
-      system_calls.munmap(memory, bytes);
+      UnmapSparse(memory, bytes);
     }
     return true;
   }
 
   std::atomic<T*> chunks_[kChunks] = {};
   std::atomic<size_t> mapped_bytes_{0};
+  std::atomic<uint32_t> counted_{0};  // the elements before are counted as used
   [[no_unique_address]] std::conditional_t<kFirstChunk == FirstChunk::kInside, Inside, Nothing>
       inside_;
 };
@@ -133,7 +164,7 @@ class SmallChunks {
       const int last_chunk = lines_.ChunkOf(used + wanted - 1);
       // The rest of a mapping is not used where it is too little.
       first = std::max(used, lines_.FirstIn(last_chunk));
-      if (!lines_.Ensure(first)) return nullptr;
+      if (!lines_.Ensure(first + wanted - 1)) return nullptr;
     } while (!used_.compare_exchange_weak(used, first + wanted, std::memory_order_relaxed));
     return &lines_[first];
   }

@@ -2,16 +2,13 @@
 
 #include "heap_profile/collected_profile.h"
 
-#include <sys/mman.h>
-
-#include <cerrno>
 #include <new>
 
 #include "allocator/slow_path.h"
 #include "heap_profile/early_stacks.h"
 #include "heap_profile/fragmentation.h"
 #include "system/clock.h"
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -29,11 +26,8 @@ void RemoveUser(ProfileKind kind) {
 }  // namespace
 
 CollectedProfile* CollectedProfile::New(ProfileKind kind) {
-  const int saved_errno = errno;
-  void* memory = system_calls.mmap(nullptr, sizeof(CollectedProfile), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  errno = saved_errno;
-  if (memory == MAP_FAILED) return nullptr;
+  void* memory = MapZeroed(sizeof(CollectedProfile));
+  if (memory == nullptr) return nullptr;
   auto* profile = new (memory) CollectedProfile;
   profile->kind = kind;
   profile->period = heap.sample_period();
@@ -93,7 +87,7 @@ void CollectedProfile::Delete() {
     const SlowPath slow_path(SlowPath::Patient{});
     rows.Free(stack_table);
   }
-  system_calls.munmap(this, sizeof(CollectedProfile));
+  UnmapZeroed(this, sizeof(CollectedProfile));
 }
 
 SampleLog& CollectedProfile::Log() const {

@@ -10,7 +10,7 @@
 #include "base/bits.h"
 #include "heap_profile/caller_stack.h"
 #include "system/address_window.h"
-#include "system/mapped_object.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
@@ -28,14 +28,14 @@ bool EarlyStacks::HasMemory() {
   const size_t share = AddressSpaceLimit() / kLimitShare;
   errno = saved_errno;
   const size_t bytes = std::bit_floor(std::clamp(share, kFewestBytes, kMemoryBytes));
-  void* mapped = MapZeroed(bytes);
+  void* mapped = MapSparse(bytes);
   if (mapped == nullptr) return memory() != 0;
   uintptr_t none = 0;
   const auto log2 = static_cast<uintptr_t>(std::countr_zero(bytes));
   // Release pairs with the acquire in memory.
   if (!memory_.compare_exchange_strong(none, reinterpret_cast<uintptr_t>(mapped) | log2,
                                        std::memory_order_release, std::memory_order_relaxed)) {
-    UnmapZeroed(mapped, bytes);
+    UnmapSparse(mapped, bytes);
   }
   return true;
 }
@@ -102,6 +102,7 @@ EarlyStacks::Slot* EarlyStacks::ClaimFresh(uint32_t units) {
     // another thread has made a slot here.
     if (slot.word.compare_exchange_strong(word, WordOf(units, State::kClaimed),
                                           std::memory_order_acq_rel, std::memory_order_acquire)) {
+      own_bytes.Add(units * kUnit);
       end_ = unit + units;
       return &slot;
     }

@@ -2,24 +2,18 @@
 
 #include "heap_profile/sample_buffer.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
 // Makes room for more rows. Returns false if no memory can be had.
 bool SampleBuffer::Grow() {
   constexpr size_t kFirstRows = 256;
-  const int saved_errno = errno;
   const size_t capacity = std::max(capacity_ * 2, kFirstRows);
-  void* memory = system_calls.mmap(nullptr, capacity * sizeof(ProfileRow), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  errno = saved_errno;
-  if (memory == MAP_FAILED) return false;
+  void* memory = MapZeroed(capacity * sizeof(ProfileRow));
+  if (memory == nullptr) return false;
   auto* rows = static_cast<ProfileRow*>(memory);
   std::copy_n(rows_, count_, rows);
   GiveBack();
@@ -31,7 +25,7 @@ bool SampleBuffer::Grow() {
 
 // Gives back the memory that this buffer has mapped.
 void SampleBuffer::GiveBack() {
-  if (rows_ != nullptr && !is_lent_) system_calls.munmap(rows_, capacity_ * sizeof(ProfileRow));
+  if (rows_ != nullptr && !is_lent_) UnmapZeroed(rows_, capacity_ * sizeof(ProfileRow));
 }
 
 void SampleBuffer::Lend(std::span<ProfileRow> rows) {

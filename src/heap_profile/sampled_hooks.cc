@@ -2,8 +2,6 @@
 
 #include "heap_profile/sampled_hooks.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -11,6 +9,7 @@
 #include "heap/heap.h"
 #include "hook/hooks.h"
 #include "system/clock.h"
+#include "system/own_memory.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -29,12 +28,11 @@ SampledAllocation::Handle HandleOf(SampleId id, int64_t time_ns) {
 bool SampledHooks::Grow() {
   constexpr size_t kFirstEvents = 64;
   const size_t capacity = std::max(capacity_ * 2, kFirstEvents);
-  void* memory = system_calls.mmap(nullptr, capacity * sizeof(Event), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  void* memory = MapZeroed(capacity * sizeof(Event));
+  if (memory == nullptr) return false;
   auto* events = static_cast<Event*>(memory);
   std::copy_n(events_, count_, events);
-  if (events_ != nullptr) system_calls.munmap(events_, capacity_ * sizeof(Event));
+  if (events_ != nullptr) UnmapZeroed(events_, capacity_ * sizeof(Event));
   events_ = events;
   capacity_ = capacity;
   return true;

@@ -2,21 +2,18 @@
 
 #include "heap_profile/stack_buckets.h"
 
-#include <sys/mman.h>
-
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
 void StackBuckets::BeginLevel(int level) {
   const size_t bytes = size_t{SizeOf(level)} * sizeof(Bucket);
-  void* const memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return;
+  void* const memory = MapZeroed(bytes);
+  if (memory == nullptr) return;
   Bucket* none = nullptr;
   if (!mapped_[level - 1].compare_exchange_strong(none, static_cast<Bucket*>(memory),
                                                   std::memory_order_relaxed)) {
-    system_calls.munmap(memory, bytes);
+    UnmapZeroed(memory, bytes);
     return;
   }
   // Release pairs with the acquire in newest and publishes the buckets.

@@ -102,7 +102,7 @@ StackId StackTable::TakeWords(uint32_t size) {
     begin = used + kStepWords;
     const int chunk = words_.ChunkOf(begin);
     if (words_.ChunkOf(begin + words - 1) != chunk) begin = words_.FirstIn(chunk + 1);
-    if (begin + words > kMostWords || !words_.Ensure(begin)) return 0;
+    if (begin + words > kMostWords || !words_.Ensure(begin + words - 1)) return 0;
   } while (
       !used_.compare_exchange_weak(used, begin + words - kStepWords, std::memory_order_relaxed));
   return begin;

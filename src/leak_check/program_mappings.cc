@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "hook/hooks.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -14,8 +15,16 @@ Range RangeAt(const void* start, size_t bytes) {
   return {begin, begin + (bytes + 4095) / 4096 * 4096};
 }
 
+constinit UsedPages<sizeof(MappingSet)> used_pages;
+
 // There while the hooks are.
 MappingSet& Known() { return *program_mappings.get(); }
+
+void Add(const Range& range) {
+  Known().Add(range);
+  const size_t end = Known().used_bytes();
+  own_bytes.Add(used_pages.Use(end - 1, end));
+}
 
 void OnMmap(const void* result, const void* /*start*/, size_t size, int protection, int /*flags*/,
             int /*fd*/, off_t /*offset*/) {
@@ -25,7 +34,7 @@ void OnMmap(const void* result, const void* /*start*/, size_t size, int protecti
   // Memory that is reserved first is often made writable later. Compilers at run time keep pointers
   // beside their code.
   const bool code_alone = (protection & (PROT_EXEC | PROT_WRITE)) == PROT_EXEC;
-  if (!code_alone) Known().Add(range);
+  if (!code_alone) Add(range);
 }
 
 void OnMunmap(const void* start, size_t size) { Known().Remove(RangeAt(start, size)); }
@@ -35,7 +44,7 @@ void OnMremap(const void* result, const void* old_start, size_t old_size, size_t
   if (result == MAP_FAILED) return;
   Known().Remove(RangeAt(old_start, old_size));
   Known().Remove(RangeAt(result, new_size));
-  Known().Add(RangeAt(result, new_size));
+  Add(RangeAt(result, new_size));
 }
 
 // The allocator's own calls do not come here.
@@ -44,7 +53,7 @@ void OnSbrk(const void* result, ptrdiff_t increment) {
   if (before == UINTPTR_MAX) return;
   const uintptr_t now = before + static_cast<uintptr_t>(increment);
   if (increment > 0) {
-    Known().Add({before, now});
+    Add({before, now});
   } else {
     Known().Remove({now, before});
   }
@@ -52,7 +61,7 @@ void OnSbrk(const void* result, ptrdiff_t increment) {
 
 }  // namespace
 
-constinit MappedObject<MappingSet> program_mappings;
+constinit MappedObject<MappingSet, MappedUse::kSparse> program_mappings;
 
 void StartProgramMappings() {
   // A full list of hooks, or no memory, leaves the checker without mappings.

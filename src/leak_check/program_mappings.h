@@ -12,7 +12,7 @@ namespace tcmalloc {
 
 // The mappings that the program's calls of mmap and its kin have left, sbrk included. Mappings of
 // libc and of the allocator do not pass through the hooks, and are not there.
-extern constinit MappedObject<MappingSet> program_mappings;
+extern constinit MappedObject<MappingSet, MappedUse::kSparse> program_mappings;
 
 // Maps the set, and adds the hooks that keep it up to date.
 void StartProgramMappings();

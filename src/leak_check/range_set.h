@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_LEAK_CHECK_RANGE_SET_H_
 #define TCMALLOC_LEAK_CHECK_RANGE_SET_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +33,10 @@ class RangeSet {
   void Remove(const Range& range);
   // Stores at most `wanted` ranges and returns their number.
   size_t Copy(Range* to, size_t wanted) const;
+  // Returns the bytes of the set, from its start on, in which there ever was a range; one at least.
+  size_t used_bytes() const {
+    return sizeof(Entry) * std::max<size_t>(used_.load(std::memory_order_relaxed), 1);
+  }
 
  private:
   struct Entry {

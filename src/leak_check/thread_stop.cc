@@ -3,7 +3,6 @@
 #include "leak_check/thread_stop.h"
 
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "system/futex.h"
 #include "system/line_reader.h"
 #include "system/number_text.h"
+#include "system/own_memory.h"
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
 #include "unwind/readable_memory.h"
@@ -191,12 +191,8 @@ void ThreadStop::ChooseSignal() {
 
 bool ThreadStop::Reserve() {
   if (threads_ != nullptr) return true;
-  void* memory =
-      system_calls.mmap(nullptr, kMostThreads * sizeof(StoppedThread), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  threads_ = static_cast<StoppedThread*>(memory);
-  return true;
+  threads_ = static_cast<StoppedThread*>(MapSparse(kMostThreads * sizeof(StoppedThread)));
+  return threads_ != nullptr;
 }
 
 void ThreadStop::Prepare() {
@@ -219,6 +215,7 @@ bool ThreadStop::Add(pid_t id) {
   if (Lists(id) || count_ == kMostThreads) return false;
   StoppedThread* thread = new (&threads_[count_]) StoppedThread;
   thread->id = id;
+  own_bytes.Add(used_.Use(count_ * sizeof(StoppedThread), (count_ + 1) * sizeof(StoppedThread)));
   ++count_;
   return true;
 }

@@ -13,6 +13,7 @@
 
 #include "base/relaxed.h"
 #include "leak_check/memory_map.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
@@ -96,7 +97,8 @@ class ThreadStop {
 
   StoppedThread* threads_ = nullptr;  // never unmapped: a late handler may read it
   size_t count_ = 0;
-  bool is_alone_ = false;  // by the list and by the kernel's count
+  UsedPages<kMostThreads * sizeof(StoppedThread)> used_;  // of the list
+  bool is_alone_ = false;                                 // by the list and by the kernel's count
   int signal_ = 0;
   pid_t process_ = 0;
   pid_t self_ = 0;

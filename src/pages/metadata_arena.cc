@@ -37,6 +37,9 @@ bool MetadataArena::TakeChunk(size_t bytes, size_t alignment) {
 
 void* MetadataArena::TakeNext(size_t bytes, size_t alignment) {
   const uintptr_t begin = AlignUp(next_, alignment);
+  // The rest of a page that is left is resident with it.
+  const uintptr_t end_of_page = AlignUp(next_, kSourceAlignment);
+  if (begin > end_of_page) stats_.used_bytes += end_of_page - next_;
   next_ = begin + bytes;
   stats_.used_bytes += bytes;
   return reinterpret_cast<void*>(begin);

@@ -24,7 +24,7 @@ using MetadataSource = void* (*)(size_t bytes);
 
 struct MetadataStats {
   size_t mapped_bytes = 0;  // drawn from the source
-  size_t used_bytes = 0;    // handed out
+  size_t used_bytes = 0;    // handed out, or left in a page for the alignment of what came next
 };
 
 // Hands out memory that is never given back. It does so in address order, so that only memory in

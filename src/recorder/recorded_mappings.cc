@@ -2,12 +2,9 @@
 
 #include "recorder/recorded_mappings.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
@@ -20,14 +17,11 @@ RecordedMappings::Range* RecordedMappings::FirstEndingAfter(uintptr_t address) {
 bool RecordedMappings::EnsureRoom() {
   if (count_ + 2 <= room_) return true;
   const size_t room = std::max(2 * room_, kFirstRanges);
-  const int saved_errno = errno;
-  void* memory = system_calls.mmap(nullptr, room * sizeof(Range), PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  errno = saved_errno;
-  if (memory == MAP_FAILED) return false;
+  void* memory = MapZeroed(room * sizeof(Range));
+  if (memory == nullptr) return false;
   auto* grown = static_cast<Range*>(memory);
   std::copy_n(ranges_, count_, grown);
-  if (ranges_ != nullptr) system_calls.munmap(ranges_, room_ * sizeof(Range));
+  if (ranges_ != nullptr) UnmapZeroed(ranges_, room_ * sizeof(Range));
   ranges_ = grown;
   room_ = room;
   return true;

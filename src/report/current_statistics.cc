@@ -58,7 +58,7 @@ void AddTotals(Statistics* statistics) {
   statistics->allocated = std::max(allocated.bytes + large.bytes(), statistics->in_use);
   statistics->allocations = allocated.allocations() + large.blocks();
   statistics->peak_mapped = heap.memory().stats().peak_bytes;
-  statistics->metadata = heap.arena().stats().used_bytes;
+  statistics->metadata = heap.CountMetadata();
   statistics->longest_pause_ns = heap.housekeeping().stats().longest_pause_ns;
 }
 

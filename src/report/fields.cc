@@ -66,7 +66,8 @@ constexpr FieldRow kFieldRows[] = {
     {"cpu_free", "Bytes in CPU cache freelists", FieldGroup::kMemory, '+', Unit::kBytes,
      Of<&Statistics::cpu_free>, "Free, at hand for whoever runs on the CPU."},
     {"metadata", "Bytes in malloc metadata", FieldGroup::kMemory, '+', Unit::kBytes,
-     Of<&Statistics::metadata>, "The allocator's own records."},
+     Of<&Statistics::metadata>,
+     "The allocator's own records, a bound: [what counts](#the-allocators-records)."},
     {"physical", "Actual memory used (physical + swap)", FieldGroup::kMemory, '=', Unit::kBytes,
      Physical,
      "The sum so far. At most so much is resident or in swap; less where the program has not "

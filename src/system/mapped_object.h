@@ -7,20 +7,21 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/attributes.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
-// Map zeroed memory, of which hugepages are no part, and unmap it. The first returns null if there
-// is none. Keep errno. Async-signal-safe.
-void* MapZeroed(size_t bytes);
-void UnmapZeroed(void* memory, size_t bytes);
+// Says if an object is used as a whole, or has room for more than most processes need. Of the
+// latter, its owner counts what is used: system/own_memory.h.
+enum class MappedUse : uint8_t { kWhole, kSparse };
 
 // An object that begins as zeros. A variable of the library would count against the program's
 // limits of memory, needed or not. Stays mapped for good. Thread safe, without a lock;
 // async-signal-safe. constinit.
-template <typename T>
+template <typename T, MappedUse kUse = MappedUse::kWhole>
 class MappedObject {
  public:
   constexpr MappedObject() = default;
@@ -38,7 +39,8 @@ class MappedObject {
 
  private:
   TCMALLOC_NOINLINE T* Map() {
-    auto* fresh = static_cast<T*>(MapZeroed(sizeof(T)));
+    constexpr bool kSparse = kUse == MappedUse::kSparse;
+    auto* fresh = static_cast<T*>(kSparse ? MapSparse(sizeof(T)) : MapZeroed(sizeof(T)));
     if (fresh == nullptr) return get();
     T* other = nullptr;
     // Release pairs with the acquire in get, and acquire with the release of a thread that was
@@ -47,7 +49,7 @@ class MappedObject {
                                         std::memory_order_acquire)) {
       return fresh;
     }
-    UnmapZeroed(fresh, sizeof(T));
+    kSparse ? UnmapSparse(fresh, sizeof(T)) : UnmapZeroed(fresh, sizeof(T));
     return other;
   }
 

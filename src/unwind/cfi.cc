@@ -2,15 +2,13 @@
 
 #include "unwind/cfi.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <limits>
 
 #include "base/attributes.h"
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 #include "unwind/readable_memory.h"
 #include "unwind/table_cursor.h"
 
@@ -292,9 +290,8 @@ class ProgramIndex {
     size_t count = 0;
     ForEach(program, [&](const FunctionInformation&, uintptr_t) { ++count; });
     if (count == 0) return false;
-    void* memory = system_calls.mmap(nullptr, count * sizeof(Entry), PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    void* memory = MapZeroed(count * sizeof(Entry));
+    if (memory == nullptr) return false;
     entries_ = static_cast<Entry*>(memory);
     ForEach(program, [&](const FunctionInformation& function, uintptr_t place) {
       if (count_ < count) entries_[count_++] = {function.begin, place};

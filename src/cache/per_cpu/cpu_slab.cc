@@ -46,6 +46,7 @@ void CpuSlab::ListSizes(size_t size) {
     std::memset(classes() + first, c, next - first);
     first = next;
   }
+  CountUsed(TCM_SLAB_CLASSES + row * kRowSizes, TCM_SLAB_CLASSES + end);
   rows_.store(rows_.load(std::memory_order_relaxed) | 1U << row, std::memory_order_relaxed);
 }
 
@@ -66,6 +67,20 @@ void CpuSlab::SetEnds() {
   ForEachClass([this](uint8_t c) { Set(limits(c).end, kSlabBegin[c] + capacity(c)); });
 }
 
+void CpuSlab::CountUsed(size_t begin, size_t end) { own_bytes.Add(used_.Use(begin, end)); }
+
+// Counts the slot before the first one of a class, and the first `count` ones.
+void CpuSlab::CountUsedSlots(uint8_t c, size_t count) {
+  CountUsed((kSlabBegin[c] - size_t{1}) * kSlotBytes, (kSlabBegin[c] + count) * kSlotBytes);
+}
+
+// Counts what a slab and its depot use from the start on.
+void CpuSlab::CountFirstUse() {
+  CountUsed(0, TCM_SLAB_CLASSES + kClassBySize.size());
+  ForEachClass([this](uint8_t c) { CountUsedSlots(c, 0); });
+  own_bytes.Add(sizeof(*depot_));
+}
+
 // The first fence ends sections that took 0 for the beginning of a class, so that none finds
 // objects below the new tops. The second ends sections that took 0 for the first free slot, so that
 // none writes there.
@@ -79,6 +94,7 @@ bool CpuSlab::Initialize() {
   if (!fence_(fence_cpu_)) return false;
   FillTable();
   SetEnds();
+  CountFirstUse();
   state_.store(SlabState::kOpen, std::memory_order_relaxed);
   return true;
 }
@@ -123,6 +139,7 @@ void CpuSlab::AbandonObjects() {
 void CpuSlab::SetCapacity(uint8_t c, uint32_t capacity) {
   TCMALLOC_DCHECK(state() != SlabState::kUnused);
   TCMALLOC_DCHECK_LE(capacity, kMaxSlots[c]);
+  if (capacity > this->capacity(c)) CountUsedSlots(c, capacity);
   Set(limits(c).capacity, capacity);
   if (state() == SlabState::kOpen) Set(limits(c).end, kSlabBegin[c] + capacity);
 }

@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/attributes.h"
 #include "base/check.h"
 #include "base/spin_lock.h"
 #include "cache/per_cpu/cpu_depot.h"
 #include "cache/per_cpu/slab_layout.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
@@ -157,6 +159,9 @@ class alignas(64) CpuSlab {
   void ClearTable() TCMALLOC_REQUIRES(lock_);
   void SetBegins() TCMALLOC_REQUIRES(lock_);
   void SetEnds() TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_NOINLINE void CountUsed(size_t begin, size_t end);
+  TCMALLOC_NOINLINE void CountUsedSlots(uint8_t c, size_t count);
+  void CountFirstUse() TCMALLOC_REQUIRES(lock_);
   void CheckClass(uint8_t c) const TCMALLOC_REQUIRES(lock_);
 
   SpinLock lock_{LockRank::kCpuSlab};
@@ -167,6 +172,7 @@ class alignas(64) CpuSlab {
   CpuDepot* const depot_;
   const SectionFence fence_;
   const int fence_cpu_;
+  UsedPages<kSlabBytes> used_;
 };
 
 }  // namespace tcmalloc

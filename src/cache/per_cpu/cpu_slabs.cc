@@ -2,16 +2,12 @@
 
 #include "cache/per_cpu/cpu_slabs.h"
 
-#include <sys/mman.h>
-
 #include <new>
 #include <type_traits>
 
 #include "size_class/size_classes.h"
 #include "system/address_window.h"
-#include "system/memory.h"
-#include "system/region_name.h"
-#include "system/system_calls.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -25,13 +21,8 @@ constexpr size_t kLimitShare = 8;
 
 char* MapSlabs(size_t bytes) {
   if (bytes > AddressSpaceLimit() / kLimitShare) return nullptr;
-  void* memory = system_calls.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  // A hugepage would make the slabs of eight CPUs resident with the first object in one of them.
-  system_calls.madvise(memory, bytes, MADV_NOHUGEPAGE);
-  NameRegion(memory, bytes, kMetadataName);
-  return static_cast<char*>(memory);
+  // A hugepage would make the slabs of four CPUs resident with the first object in one of them.
+  return static_cast<char*>(MapSparse(bytes));
 }
 
 }  // namespace
@@ -41,11 +32,13 @@ bool CpuSlabs::Reserve(int count, CpuIds ids, SectionFence fence) {
   if (n > kMaxSlabs) return false;
   char* memory = MapSlabs(n * kSlabBytes);
   if (memory == nullptr) return false;
-  void* slabs = AllocateMetadata(n * sizeof(CpuSlab));
+  void* slabs = MapZeroed(n * sizeof(CpuSlab));
   // Depots of ids that are never used are never touched.
-  void* depots = AllocateMetadata(n * sizeof(CpuDepot));
+  void* depots = MapSparse(n * sizeof(CpuDepot));
   if (slabs == nullptr || depots == nullptr) {
-    system_calls.munmap(memory, n * kSlabBytes);
+    UnmapSparse(memory, n * kSlabBytes);
+    if (slabs != nullptr) UnmapZeroed(slabs, n * sizeof(CpuSlab));
+    if (depots != nullptr) UnmapSparse(depots, n * sizeof(CpuDepot));
     return false;
   }
   slabs_ = static_cast<CpuSlab*>(slabs);

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <new>
 
-#include "system/memory.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 
 bool FreeMark::Initialize(const SectionDescriptor& section, uint64_t random) {
   constexpr size_t kPlaces = 4096 / sizeof(SectionDescriptor);
-  void* places = AllocateMetadata(kPlaces * sizeof(SectionDescriptor));
+  void* places = MapZeroed(kPlaces * sizeof(SectionDescriptor));
   if (places == nullptr) return false;
   section_ =
       new (static_cast<SectionDescriptor*>(places) + random % kPlaces) SectionDescriptor(section);

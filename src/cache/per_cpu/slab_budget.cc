@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "cache/idle_bytes.h"
 #include "cache/per_cpu/slab_layout.h"
-#include "system/memory.h"
+#include "system/own_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -273,7 +273,7 @@ void SlabBudget::CheckInvariants(const CpuSlab& slab) const {
 }
 
 bool SlabBudgets::Reserve(int count, size_t bytes_per_slab) {
-  void* memory = AllocateMetadata(static_cast<size_t>(count) * sizeof(SlabBudget));
+  void* memory = MapZeroed(static_cast<size_t>(count) * sizeof(SlabBudget));
   if (memory == nullptr) return false;
   budgets_ = static_cast<SlabBudget*>(memory);
   for (int i = 0; i < count; ++i) {

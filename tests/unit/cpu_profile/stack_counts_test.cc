@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "system/own_memory.h"
 #include "system/system_calls.h"
 #include "unit/bytes.h"
 
@@ -55,6 +56,23 @@ TEST_F(StackCountsTest, IsEmptyAfterItIsMappedAgain) {
   ASSERT_TRUE(counts_.Map());
   EXPECT_TRUE(Contents(counts_).empty());
   EXPECT_EQ(counts_.added(), 0U);
+}
+
+TEST_F(StackCountsTest, CountsTheMemoryItUses) {
+  const size_t before = own_bytes.get();
+  ASSERT_TRUE(counts_.Map());
+  EXPECT_EQ(own_bytes.get(), before);
+  constexpr uintptr_t kStacks = 20'000;
+  constexpr size_t kRecordBytes = 5 * sizeof(uint64_t);
+  for (int round = 0; round < 2; ++round) {
+    for (uintptr_t i = 1; i <= kStacks; ++i) Add(counts_, {i, i, i}, 1);
+    const size_t used = own_bytes.get() - before;
+    EXPECT_GE(used, kStacks * kRecordBytes);
+    // The pages of all slots.
+    EXPECT_LE(used, kStacks * kRecordBytes + (size_t{4} << 20));
+  }
+  counts_.Unmap();
+  EXPECT_EQ(own_bytes.get(), before);
 }
 
 TEST_F(StackCountsTest, CutsDeepStacks) {

@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "size_class/size_classes.h"
+#include "system/own_memory.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -51,6 +52,21 @@ bool HasLiveBlock(const BlockMap::Byte* begin, const BlockMap::Byte* end) {
   }
   return std::any_of(begin, end,
                      [](const BlockMap::Byte& state) { return state.load() >= BlockMap::kLive; });
+}
+
+TEST_F(BlockMapTest, CountsTheLeavesItUses) {
+  constexpr size_t kBytesOfLeaf = size_t{4} << 20;  // of memory, of which a leaf has the states
+  constexpr size_t kLeaves = 100;
+  const size_t before = own_bytes.get();
+  for (size_t i = 0; i < kLeaves; ++i) {
+    ASSERT_NE(map_.Ensure(At(0x1'0000'0000 + i * kBytesOfLeaf)), nullptr);
+  }
+  const size_t used = own_bytes.get() - before;
+  constexpr size_t kStates = kLeaves * kBytesOfLeaf / BlockMap::kGranule;
+  EXPECT_GE(used, kStates);
+  EXPECT_LE(used, kStates + kStates / 3);
+  ASSERT_NE(map_.Ensure(At(0x1'0000'0010)), nullptr);
+  EXPECT_EQ(own_bytes.get() - before, used);
 }
 
 TEST_F(BlockMapTest, NothingIsKnownOfAnyAddressAtFirst) {

@@ -52,6 +52,17 @@ TEST_F(MetadataArenaTest, MemoryIsZeroAlignedAndDisjoint) {
   EXPECT_GE(arena_.stats().mapped_bytes, used);
 }
 
+TEST_F(MetadataArenaTest, CountsThePageThatALargeAlignmentLeaves) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kLarge = size_t{64} << 10;
+  // The second time there is a large block before the small one.
+  for (size_t i = 1; i <= 2; ++i) {
+    ASSERT_NE(arena_.Allocate(64, 64), nullptr);
+    ASSERT_NE(arena_.Allocate(kLarge, kLarge), nullptr);
+    EXPECT_EQ(arena_.stats().used_bytes, i * (kPage + kLarge));
+  }
+}
+
 // Where the source has no more than that, and aligns it to a page.
 TEST_F(MetadataArenaTest, LargeAlignmentsEndInTheChunk) {
   constexpr size_t kBytes = size_t{64} << 10;

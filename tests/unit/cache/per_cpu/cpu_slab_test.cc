@@ -14,6 +14,8 @@
 
 #include "cache/per_cpu/cpu_slabs.h"
 #include "cache/per_cpu/slab_layout.h"
+#include "system/auxv.h"
+#include "system/own_memory.h"
 #include "system/system_calls.h"
 #include "unit/cache/per_cpu/test_slabs.h"
 
@@ -96,6 +98,22 @@ TEST_F(CpuSlabTest, UnusedSlabIsEmpty) {
   EXPECT_FALSE(slab().Holds(this, kClass));
   SpinLockHolder holder(slab().lock());
   slab().CheckInvariants();
+}
+
+TEST_F(CpuSlabTest, CountsThePagesItUses) {
+  const size_t before = own_bytes.get();
+  Open(0);
+  const size_t opened = own_bytes.get();
+  EXPECT_GT(opened, before);
+  EXPECT_LT(opened, before + kSlabBytes / 2);
+  SpinLockHolder holder(slab().lock());
+  slab().SetCapacity(kSmall, kMaxSlots[kSmall]);
+  const size_t grown = own_bytes.get();
+  EXPECT_GE(grown + 2 * KernelPageSize(), opened + kMaxSlots[kSmall] * kSlotBytes);
+  EXPECT_LE(grown, opened + kMaxSlots[kSmall] * kSlotBytes + 2 * KernelPageSize());
+  slab().SetCapacity(kSmall, 1);
+  slab().SetCapacity(kSmall, kMaxSlots[kSmall]);
+  EXPECT_EQ(own_bytes.get(), grown);
 }
 
 TEST_F(CpuSlabTest, InitializeUsesTwoFencesOfItsCpu) {
