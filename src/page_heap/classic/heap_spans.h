@@ -171,7 +171,7 @@ class HeapSpans {
   // Cuts the first n pages off an unlisted span. Returns null if no memory for a record can be had.
   Span* SplitHead(Span* span, Length n);
   // Returns the first of neighbouring free and returned spans that have n pages together, or null.
-  TCMALLOC_COLD Span* FirstOfRun(Length n, Length most_returned) const;
+  Span* FirstOfRun(Length n, Length most_returned) const;
 
   PageMap& map_;
   MetadataPool<Span> pool_;
