@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/attributes.h"
 #include "base/output.h"
 
 namespace tcmalloc {
@@ -66,7 +67,8 @@ void WriteTagged(const Message& message, int milliseconds) {
   line.WriteLine(STDERR_FILENO, milliseconds);
 }
 
-void WriteReportLine(const Message& line, int fd) {
+// Inline, because a function of its own has unwind information that is larger.
+TCMALLOC_ALWAYS_INLINE void WriteReportLine(const Message& line, int fd) {
   if (line.WriteLine(fd, crash_patience.load(std::memory_order_relaxed))) return;
   crash_patience.store(0, std::memory_order_relaxed);
 }
