@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/attributes.h"
 #include "base/output.h"
 
 namespace tcmalloc {
@@ -33,6 +34,9 @@ char* DigitsBefore(char* end, uint64_t value, uint64_t base) {
 // The time that a line may wait for its reader. The last line of a process may wait longer.
 constexpr int kCrashPatience = 1000;  // milliseconds
 constexpr int kPatience = 100;
+
+// The time that the next line of the report may wait.
+constinit std::atomic<int> crash_patience{kCrashPatience};
 
 // Follows the first line of a message about a mistake.
 constexpr std::string_view kAdvice =
@@ -61,6 +65,12 @@ void WriteTagged(const Message& message, int milliseconds) {
   Message line;
   line << "tcmalloc: " << message.view();
   line.WriteLine(STDERR_FILENO, milliseconds);
+}
+
+// Inline, because a function of its own has unwind information that is larger.
+TCMALLOC_ALWAYS_INLINE void WriteReportLine(const Message& line, int fd) {
+  if (line.WriteLine(fd, crash_patience.load(std::memory_order_relaxed))) return;
+  crash_patience.store(0, std::memory_order_relaxed);
 }
 
 // The process that writes the report, because a child of fork has one of its own.
@@ -99,7 +109,7 @@ int OpenCrashReport(const char* prefix, long process) {
   }
   char program[Message::kCapacity + 1] = {};
   ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
-  (Message() << "process " << process << " " << program).WriteLine(fd, kCrashPatience);
+  WriteReportLine(Message() << "process " << process << " " << program, fd);
   return fd;
 }
 
@@ -165,11 +175,11 @@ Message& Message::AppendFixed(double value) {
   return *this;
 }
 
-void Message::WriteLine(int fd, int milliseconds) const {
+bool Message::WriteLine(int fd, int milliseconds) const {
   char line[kCapacity + 1];
   std::memcpy(line, buffer_, size_);
   line[size_] = '\n';
-  WriteLineWithin(fd, {line, size_ + 1}, milliseconds);
+  return WriteLineWithin(fd, {line, size_ + 1}, milliseconds);
 }
 
 constinit std::atomic<MisuseReport> misuse_report{nullptr};
@@ -181,14 +191,15 @@ void WriteFirstCrashLine(const Message& message, std::string_view advice) {
   first << "tcmalloc: " << message.view();
   Message all = first;
   all << advice;
+  crash_patience.store(kCrashPatience, std::memory_order_relaxed);
   const int report = CrashReport();
-  (report >= 0 ? first : all).WriteLine(STDERR_FILENO, kCrashPatience);
-  if (report >= 0) all.WriteLine(report, kCrashPatience);
+  WriteReportLine(report >= 0 ? first : all, STDERR_FILENO);
+  if (report >= 0) WriteReportLine(all, report);
 }
 
 void WriteCrashLine(const Message& message) {
   const int report = CrashReport();
-  message.WriteLine(report >= 0 ? report : STDERR_FILENO, kCrashPatience);
+  WriteReportLine(message, report >= 0 ? report : STDERR_FILENO);
 }
 
 void WriteMisuse(const Message& message) { WriteFirstCrashLine(message, kAdvice); }

@@ -38,7 +38,7 @@ class Message {
   std::string_view view() const { return {buffer_, size_}; }
 
   // Writes the text and a newline to `fd`: see WriteLineWithin.
-  void WriteLine(int fd, int milliseconds) const;
+  bool WriteLine(int fd, int milliseconds) const;
 
  private:
   char buffer_[kCapacity + 1] = {};
@@ -69,7 +69,8 @@ extern constinit std::atomic<const char*> own_work;
 extern constinit std::atomic<const char*> crash_report_prefix;
 // Write a line of a message that ends the process: the first to stderr and to the crash report,
 // those that follow to the report if there is one, else to stderr. `advice` begins with a newline
-// and follows as well. Wait up to a second.
+// and follows as well. Wait up to a second, but once a line has waited in vain, those after it do
+// not wait: a reader that is stuck holds up the end of the process for a second at most.
 TCMALLOC_COLD void WriteFirstCrashLine(const Message& message, std::string_view advice = {});
 TCMALLOC_COLD void WriteCrashLine(const Message& message);
 

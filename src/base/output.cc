@@ -62,12 +62,13 @@ void WriteAll(int fd, std::string_view text) {
   }
 }
 
-void WriteLineWithin(int fd, std::string_view line, int milliseconds) {
+bool WriteLineWithin(int fd, std::string_view line, int milliseconds) {
   HiddenWriteSignals scope;
   const bool waits = HasReader(fd);
-  if (waits && !BecomesWritable(fd, milliseconds)) return;
+  if (waits && !BecomesWritable(fd, milliseconds)) return false;
   const long written = waits ? WriteAtOnce(fd, line) : Write(fd, line);
   if (written < 0) scope.NoteFailure();
+  return true;
 }
 
 }  // namespace tcmalloc

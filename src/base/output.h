@@ -17,8 +17,9 @@ namespace tcmalloc {
 void WriteAll(int fd, std::string_view text);
 
 // Writes `line`, of less than 4096 bytes, to `fd` as a whole, or not at all if a reader does not
-// make room for it within this many milliseconds. A write to a file may take longer.
-void WriteLineWithin(int fd, std::string_view line, int milliseconds);
+// make room for it within this many milliseconds. A write to a file may take longer. Returns false
+// if there was no room.
+bool WriteLineWithin(int fd, std::string_view line, int milliseconds);
 
 }  // namespace tcmalloc
 

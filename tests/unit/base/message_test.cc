@@ -277,6 +277,30 @@ TEST(CrashReportTest, TakesTheLinesThatFollow) {
   EXPECT_EQ(report, "tcmalloc: first\nsecond\n");
 }
 
+// The child is killed if each of its lines waits.
+TEST(CrashReportTest, IsNotHeldUpByEachLine) {
+  constexpr int kLines = 200;
+  constexpr unsigned kSeconds = 60;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  while (::write(ends[1], "full", 1) == 1) {
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(kSeconds);
+    ::dup2(ends[1], STDERR_FILENO);
+    WriteFirstCrashLine(Message() << "first");
+    for (int i = 0; i < kLines; ++i) WriteCrashLine(Message() << "another");
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST(CrashReportTest, TakesTheNumberOfNoStream) {
   std::string errors;
   const std::string report = ReportOf(

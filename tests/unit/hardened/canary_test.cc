@@ -22,8 +22,8 @@ TEST_F(CanaryTest, NoByteIsZero) {
   for (const char& place : block_) EXPECT_NE(canary_.ByteAt(&place), 0);
 }
 
-// A byte of which a bit never changes has half as many values, and an overflow by one byte is missed
-// twice as often.
+// A byte of which a bit never changes has half as many values, and an overflow by one byte is
+// missed twice as often.
 TEST(CanarySecretTest, NoBitIsTheSameInAllProcesses) {
   uint64_t ones = 0;
   uint64_t zeros = 0;
