@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/message.h"
 #include "central/corruption.h"
 #include "central/sampled_page.h"
 #include "heap/heap.h"
@@ -14,12 +13,6 @@
 
 namespace tcmalloc {
 namespace {
-
-[[noreturn]] TCMALLOC_COLD void CrashOnMisaligned(const void* block, const char* call) {
-  Message message;
-  message << "misaligned free of " << block << ": no block begins there" << NoticedBy(call);
-  CrashOnMisuse(message, block);
-}
 
 // Returns the large block that holds `address`, if it begins no more than a gibibyte before. The
 // page map knows the first and the last page of such a block. The entries of its other pages may
@@ -32,11 +25,12 @@ TCMALLOC_COLD const Span* LargeBlockAround(const void* address) {
 }
 
 // Reports `block`, which no span in use is known to hold.
-[[noreturn]] TCMALLOC_COLD void CrashOnUnknown(const void* block, const char* call) {
+[[noreturn]] TCMALLOC_ALWAYS_INLINE void CrashOnUnknown(const void* block, const char* call) {
   const Span* around = LargeBlockAround(block);
   if (around != nullptr) CrashOnInterior(block, around->start(), around->bytes(), call);
   const Span* span = heap.page_map().Get(PageId::Containing(block));
-  if (span != nullptr && !span->in_use() && span->start() == block) {
+  const bool begins_free = span != nullptr && !span->in_use() && span->start() == block;
+  if (begins_free && (span->state == Span::State::kFree || !heap.page_heap().IsFresh())) {
     CrashOnDoubleFree(block, span->bytes(), call);
   }
   CrashOnUnknownBlock(block, call);
@@ -102,18 +96,22 @@ bool LooksLikeLink(ObjectReference next, uint8_t c) {
   return next == ReferenceTo(ObjectAt(next)) && span != nullptr && span->size_class == c;
 }
 
-// Returns true if a block begins at this address in the span, which is in use.
+// Returns true if a block that was given out begins at this address in the span, which is in use.
+// The object of a correct program was carved before the program got it.
 TCMALLOC_ALWAYS_INLINE bool BeginsIn(const Span* span, const void* block) {
   const auto offset = static_cast<size_t>(static_cast<const char*>(block) - span->start());
   if (TCMALLOC_LIKELY(span->state == Span::State::kSmall)) {
-    return IsObjectStart(offset, span->size_class);
+    const SizeClassInfo& info = kSizeClasses[span->size_class];
+    return IsObjectStart(offset, info) && offset < size_t{span->carved} * info.size;
   }
   return span->state == Span::State::kLarge ? offset == 0 : ClassOfSampled(span, block) != 0;
 }
 
 // Reports `block`, at which no block begins. One function, so that its caller has nothing to save.
 [[noreturn]] TCMALLOC_COLD void CrashOnNoBlock(const void* block, const char* call) {
-  if (!IsAligned(reinterpret_cast<uintptr_t>(block), sizeof(void*))) CrashOnMisaligned(block, call);
+  if (!IsAligned(reinterpret_cast<uintptr_t>(block), sizeof(void*))) {
+    CrashAtAddress("misaligned free of ", block, 0, ": no block begins there", call);
+  }
   const Span* span = heap.page_map().FindInUse(block);
   if (span == nullptr) CrashOnUnknown(block, call);
   if (span->state != Span::State::kLarge) CrashOnStray(block, span, call);

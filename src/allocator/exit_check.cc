@@ -45,8 +45,8 @@ bool CheckFreshSpans() {
   return heap.page_heap().ForEachFreshSpan(kMostSpans, [&most](const Span& span) {
     if (most == 0) return;
     --most;
-    CheckUntouched(span.start());
-    CheckUntouched(span.start() + span.bytes() - sizeof(uint64_t));
+    CheckUntouched(heap.codec(), span.start());
+    CheckUntouched(heap.codec(), span.start() + span.bytes() - sizeof(uint64_t));
   });
 }
 

@@ -239,6 +239,8 @@ class CentralFreeList {
   void* ObjectIn(const Span* span, size_t index) const {
     return span->start() + index * info().size;
   }
+  void CrashOnFresh(const void* first, uint64_t word) const;
+  void CheckFresh(const ObjectRun& run) const;
   void* CheckedObjectIn(const Span* span, size_t index) const;
   Chain LinkTaken(const Taken& taken) const;
   void CopyTaken(const Taken& taken, void** end) const;
@@ -416,7 +418,7 @@ ObjectRun CentralFreeList<PageHeap>::TakeFresh(Span* span, uint32_t wanted) {
   stats_.uncarved_objects -= count;
   if (span->zeroed) stats_.untouched_objects -= count;
   stats_.allocated_objects += count;
-  return {start, count, size};
+  return {start, count, size, span->zeroed};
 }
 
 // Returns a listed span with objects that were never handed out, or null if the first few have
@@ -444,6 +446,7 @@ Chain CentralFreeList<PageHeap>::FetchLine() {
     run = TakeFresh(span, 1);
     Relink(span);
   }
+  CheckFresh(run);
   return LinkRun(run, *codec_);
 }
 
@@ -469,6 +472,24 @@ void CentralFreeList<PageHeap>::Take(uint32_t wanted, Sharing sharing, Taken* ta
       return ContinueAfter(span, &taker);
     }
   }
+}
+
+// Reports `first`, the first object of a run of zeros, which held `word`, unless another process
+// may have written it.
+template <SpanSource PageHeap>
+TCMALLOC_COLD void CentralFreeList<PageHeap>::CrashOnFresh(const void* first, uint64_t word) const {
+  if constexpr (requires { page_heap_->is_shared(); }) {
+    if (page_heap_->is_shared()) return;
+  }
+  CrashOnTouched(first, codec_->Decode(word));
+}
+
+// Crashes if the first object of a run of zeros was written to or freed.
+template <SpanSource PageHeap>
+TCMALLOC_ALWAYS_INLINE void CentralFreeList<PageHeap>::CheckFresh(const ObjectRun& run) const {
+  if (!run.is_zero) return;
+  const uint64_t word = TakeZeroWord(run.start);
+  if (TCMALLOC_UNLIKELY(word != 0)) CrashOnFresh(run.start, word);
 }
 
 // Returns a free object of `span`. Crashes if its link was overwritten.
@@ -558,6 +579,7 @@ TCMALLOC_NOINLINE Chain CentralFreeList<PageHeap>::FetchListed(void** out, uint3
   *needless = added != nullptr && added->allocated == 0;
   if (*needless) Delist(added);
   UnlockCounted();
+  CheckFresh(taken.fresh);
   if (out == nullptr) return LinkTaken(taken);
   const uint32_t count = taken.freed_count + taken.fresh.count;
   CopyTaken(taken, out + count);
@@ -776,7 +798,7 @@ void CentralFreeList<PageHeap>::CheckFreeObjects(bool fresh, size_t* most) {
         return true;
       });
       if (fresh && span->zeroed && span->carved < span->capacity) {
-        CheckUntouched(span->start() + size_t{span->carved} * info().size);
+        CheckUntouched(*codec_, span->start() + size_t{span->carved} * info().size);
       }
     }
   }

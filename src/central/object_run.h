@@ -17,6 +17,7 @@ struct ObjectRun {
   char* start = nullptr;
   uint32_t count = 0;
   uint32_t size = 0;
+  bool is_zero = false;  // every byte reads as zero, unless the program wrote there by mistake
 };
 
 // Links the objects in address order. This is the first touch of fresh memory, so callers hold no

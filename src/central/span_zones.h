@@ -44,6 +44,7 @@ class SpanZones {
   }
   Span* NewAligned(Length n, Length alignment) { return page_heap_.NewAligned(n, alignment); }
   void Delete(Span* span) { page_heap_.Delete(span); }
+  bool is_shared() const { return page_heap_.is_shared(); }
 
  private:
   static constexpr uint32_t kMost = 16;

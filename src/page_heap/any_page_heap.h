@@ -40,6 +40,8 @@ class AnyPageHeap {
   Span* NewNear(Length n, PageId near) { return chosen_->NewNear(n, near); }
   Span* NewAligned(Length n, Length alignment) { return chosen_->NewAligned(n, alignment); }
   void Delete(Span* span) { chosen_->Delete(span); }
+  // Returns true if other processes may write to the memory: children share that of a file.
+  bool is_shared() const { return system_.HasFile(); }
 
   void CheckInvariants() {
     if (chosen_ == &classic_) {

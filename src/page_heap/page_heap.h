@@ -179,6 +179,9 @@ class PageHeap {
         most, [](void* visitor, const Span& span) { (*static_cast<Visit*>(visitor))(span); },
         const_cast<std::remove_const_t<Visit>*>(&visit));
   }
+  // Returns true if no memory was ever given back, so that returned spans were never in use. False
+  // if the lock is held.
+  bool IsFresh() { return VisitFreshSpans(0, nullptr, nullptr); }
 
  protected:
   using SpanVisit = void (*)(void* visitor, const Span& span);

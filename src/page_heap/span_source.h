@@ -14,7 +14,8 @@ namespace tcmalloc {
 
 // Thread safe. Spans come in state kLarge, with the page map's entries of their first and last page
 // set; null means that no memory can be had. `zeroed` is true if the span's bytes read as zero.
-// Delete takes a span in use from any thread.
+// Delete takes a span in use from any thread. A source may have a function is_shared(), which is
+// true if other processes may write to the memory.
 template <typename T>
 concept SpanSource = requires(T source, Span* span, Length length, Length alignment) {
   { source.New(length) } -> std::same_as<Span*>;

@@ -70,8 +70,8 @@ class CentralName {
 // has it now.
 //
 // Only the owner changes a span. A lookup of a foreign pointer or of a stale entry reads place,
-// state and class of any span; statistics read the numbers of allocated objects; the page heap
-// reads the states of neighbours. Such readers may see a mixture of old and new.
+// state, class and `carved` of any span; statistics read the numbers of allocated objects; the page
+// heap reads the states of neighbours. Such readers may see a mixture of old and new.
 struct Span : ListNode {
   enum class State : uint8_t { kUnused, kFree, kReturned, kInTransit, kLarge, kSmall, kSampled };
 
@@ -88,7 +88,7 @@ struct Span : ListNode {
   // kReturned: how many of its pages went back to offset growth
   uintptr_t details = 0;
   Relaxed<uint32_t> allocated = 0;  // kSmall; kSampled: units of a SampledPage
-  uint32_t carved = 0;              // kSmall
+  Relaxed<uint32_t> carved = 0;     // kSmall
   uint32_t capacity = 0;            // likewise
   Relaxed<uint8_t> size_class = 0;  // kSmall; kSampled: that of a unit
   Relaxed<State> state = State::kUnused;

@@ -3,6 +3,9 @@
 // Mistakes that the default mode notices, or not: `mistakes CLASS SIZE` makes one in a program that
 // is otherwise correct, and exits with 0 if nobody noticed. `mistakes --list` prints all classes.
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -117,6 +120,20 @@ const Mistake kMistakes[] = {
        char* moved = Hide(static_cast<char*>(std::realloc(block, 8 * n)));
        Free(block);
        Free(moved);
+     }},
+    {"free-of-end",
+     [](Size n) {
+       char* last = nullptr;
+       for (int i = 0; i < 20; ++i) last = std::max(last, Malloc(n));
+       Free(last + malloc_usable_size(last));
+     }},
+    {"free-of-end-and-malloc",
+     [](Size n) {
+       WarmUp(n);
+       char* last = nullptr;
+       for (int i = 0; i < 20; ++i) last = std::max(last, Malloc(n));
+       Free(last + malloc_usable_size(last));
+       for (int i = 0; i < 1000; ++i) Malloc(n);
      }},
     {"interior-8",
      [](Size n) {

@@ -146,6 +146,34 @@ TEST_F(CentralFreeListDeathTest, ObjectThatWasNeverHandedOut) {
   EXPECT_DEATH(central_.Insert({fresh}), Invalid(fresh) + "not allocated by this allocator");
 }
 
+// A thread took it into its cache and gave it out, or another one had it meanwhile.
+TEST_F(CentralFreeListDeathTest, ObjectThatWasFreedBeforeItIsHandedOut) {
+  const Objects objects = central_.FetchAll(2);
+  const Span* span = central_.SpanOf(objects.front());
+  ASSERT_LT(span->carved, span->capacity);
+  char* fresh = span->start() + size_t{span->carved} * kSize;
+  central_.space.MakeChain({fresh, objects.front()});
+  EXPECT_DEATH(central_.Fetch(1), Invalid(fresh) + "not allocated by this allocator");
+  EXPECT_DEATH(central_.FetchLine(), Invalid(fresh) + "not allocated by this allocator");
+  LinkWord(fresh) = 42;
+  EXPECT_DEATH(central_.Fetch(1), "overflow, invalid free or write after free at ");
+  void* out[1];
+  EXPECT_DEATH(central_->FetchArray(out, 1), "overflow, invalid free or write after free at ");
+  LinkWord(fresh) = 0;
+  EXPECT_FALSE(central_.Fetch(1).empty());
+}
+
+// Memory that was in use before holds anything.
+TEST_F(CentralFreeListDeathTest, ObjectOfMemoryThatIsNotZero) {
+  central_.space.spans.fresh_is_zeroed = false;
+  const Objects objects = central_.FetchAll(2);
+  const Span* span = central_.SpanOf(objects.front());
+  ASSERT_LT(span->carved, span->capacity);
+  char* next = span->start() + size_t{span->carved} * kSize;
+  central_.space.MakeChain({next, objects.front()});
+  EXPECT_EQ(central_.FetchLine().front(), next);
+}
+
 TEST_F(CentralFreeListDeathTest, ObjectTwiceInOneChain) {
   const Objects objects = central_.Fetch(1);
   central_.space.codec.Link(objects.front(), ReferenceTo(objects.front()));

@@ -323,8 +323,10 @@ TEST_F(PageHeapTest, SpansAreFreshUntilMemoryIsGivenBack) {
   EXPECT_TRUE(heap_->ForEachFreshSpan(3, note));
   ASSERT_EQ(fresh.size(), 1u);
   EXPECT_EQ(fresh[0].length, Length(70));
+  EXPECT_TRUE(heap_->IsFresh());
   heap_->Delete(a);
   heap_->ReleaseAtLeast(Length(1));
+  EXPECT_FALSE(heap_->IsFresh());
   EXPECT_FALSE(heap_->ForEachFreshSpan(3, note));
   EXPECT_EQ(fresh.size(), 1u);
 }

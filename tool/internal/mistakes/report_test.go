@@ -64,10 +64,11 @@ func TestKinds(t *testing.T) {
 		"misaligned free of 0x1: no block begins there":                                                                      "no block begins",
 		"invalid free of 0x1: it points into the block at 0x0 (8 bytes)":                                                     "inside of a block",
 		"invalid free of 0x1: not allocated by this allocator, or freed already":                                             "or none at all",
-		"double free of 0x1 (8 bytes)": "freed before",
-		"corrupted free list: object at 0x1 (8 bytes) was written to after it was freed, or freed twice": "memory that was free",
-		"overflow at 0x1: memory that belongs to no block was written to":                                "beyond the end",
-		"a.cc:1: check failed: a == b (1 vs 2)":                                                          "own records",
+		"double free of 0x1 (8 bytes)":                                              "freed before",
+		"double free of 0x1 (8 bytes), or free of a block that was never allocated": "free already",
+		"corrupted free list: object at 0x1 (8 bytes) was written to after it was freed, freed twice, or the block before it overrun": "memory that was free",
+		"overflow, invalid free or write after free at 0x1: memory that belongs to no block was written to":                           "belongs to no block",
+		"a.cc:1: check failed: a == b (1 vs 2)": "own records",
 	} {
 		if known := kindOf(message); known == nil || !strings.Contains(known.title, title) {
 			t.Errorf("%q: %+v", message, known)
