@@ -54,6 +54,9 @@ class Message {
 // do next, and what crash_details adds. Those lines go to the crash report alone, if there is one.
 [[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
 
+// Makes CrashOnMisuse not advise what to do next, in the mode that it would advise.
+TCMALLOC_COLD void OmitAdvice();
+
 // Writes further details of a mistake about `block`: see CrashOnMisuse. Null in a library that has
 // none.
 using CrashDetails = void (*)(const void* block);
