@@ -77,6 +77,8 @@ const Mistake kMistakes[] = {
      "double free of * noticed by sdallocx\n", "Noticed by sdallocx in thread"},
     {"free_sized", [] { free_sized(Freed(100), 100); }, "double free of",
      "double free of * noticed by free_sized\n", "Noticed by free_sized in thread"},
+    {"realloc to nothing", [] { Hide(realloc(Freed(100), 0)); }, "noticed by realloc:",
+     "double free of * noticed by realloc\n", "Noticed by realloc in thread"},
     {"sdallocx, called", [] { sdallocx(Freed(100), 100, 0); },
      "    noticed by sdallocx:", "    noticed by sdallocx:", nullptr},
     {"free_sized, called", [] { free_sized(Freed(100), 100); },
