@@ -43,6 +43,9 @@ constexpr std::string_view kAdvice =
     "\n    run it under tcm debug, or preload libtcmalloc_debug.so.4, to see who allocated and who "
     "freed it";
 
+// See OmitAdvice.
+constinit std::atomic<bool> advice_is_moot{false};
+
 // The kernel's number of the thread that writes the last line of the process.
 constinit std::atomic<long> crashing_thread{0};
 
@@ -202,13 +205,18 @@ void WriteCrashLine(const Message& message) {
   WriteReportLine(message, report >= 0 ? report : STDERR_FILENO);
 }
 
-void WriteMisuse(const Message& message) { WriteFirstCrashLine(message, kAdvice); }
+void WriteMisuse(const Message& message) {
+  const bool is_moot = advice_is_moot.load(std::memory_order_relaxed);
+  WriteFirstCrashLine(message, is_moot ? std::string_view() : kAdvice);
+}
 
 void Crash(const Message& message) {
   BecomeCrashingThread();
   WriteFirstCrashLine(message);
   std::abort();
 }
+
+void OmitAdvice() { advice_is_moot.store(true, std::memory_order_relaxed); }
 
 void CrashOnMisuse(const Message& message, const void* block) {
   BecomeCrashingThread();

@@ -54,6 +54,9 @@ class Message {
 // do next, and what misuse_report adds. Those lines go to the crash report alone, if there is one.
 [[noreturn]] TCMALLOC_COLD void CrashOnMisuse(const Message& message, const void* block);
 
+// Makes CrashOnMisuse not advise what to do next, in the mode that it would advise.
+TCMALLOC_COLD void OmitAdvice();
+
 // Writes what CrashOnMisuse does: WriteMisuse, and further details. Null in a library that has none
 // of these.
 using MisuseReport = void (*)(const Message& message, const void* block);

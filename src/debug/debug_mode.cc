@@ -2,6 +2,7 @@
 
 #include "debug/debug_mode.h"
 
+#include "base/message.h"
 #include "debug/debug_heap.h"
 #include "thread/current_thread.h"
 
@@ -56,6 +57,7 @@ const BlockFunctions kDebugFunctions = {
 
 void StartDebugMode() {
   CheckEntries();
+  OmitAdvice();
   EnterMode(kDebugFunctions);
 }
 

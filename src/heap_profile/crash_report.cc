@@ -2,6 +2,7 @@
 
 #include "heap_profile/crash_report.h"
 
+#include <gperftools/tcmalloc.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -25,6 +26,9 @@
 #include "system/report_stack.h"
 #include "unwind/machine.h"
 
+// No header of the system declares it.
+extern "C" void sdallocx(void* block, size_t size, int flags) noexcept;
+
 namespace tcmalloc {
 namespace {
 
@@ -43,6 +47,9 @@ const void* Address(Function* function) {
 // Returns the name of the function of ours that the program called, or null if it is not known.
 const char* NameOfCall(const void* return_address) {
   using Delete = void (*)(void*) noexcept;
+  using NoThrowDelete = void (*)(void*, const std::nothrow_t&) noexcept;
+  using AlignedNoThrowDelete = void (*)(void*, std::align_val_t, const std::nothrow_t&) noexcept;
+  using AlignedNewOrNull = void* (*)(size_t, std::align_val_t, const std::nothrow_t&) noexcept;
   using SizedDelete = void (*)(void*, size_t) noexcept;
   using AlignedDelete = void (*)(void*, std::align_val_t) noexcept;
   using SizedAlignedDelete = void (*)(void*, size_t, std::align_val_t) noexcept;
@@ -57,7 +64,12 @@ const char* NameOfCall(const void* return_address) {
       {Address(&posix_memalign), "posix_memalign"},
       {Address(&aligned_alloc), "aligned_alloc"},
       {Address(&memalign), "memalign"},
+      {Address(&tc_valloc), "valloc"},
+      {Address(&tc_pvalloc), "pvalloc"},
       {Address(&malloc_usable_size), "malloc_usable_size"},
+      {Address(&tc_free_sized), "free_sized"},
+      {Address(&tc_free_aligned_sized), "free_aligned_sized"},
+      {Address(&sdallocx), "sdallocx"},
       {Address(static_cast<Delete>(&operator delete)), "operator delete"},
       {Address(static_cast<Delete>(&operator delete[])), "operator delete[]"},
       {Address(static_cast<SizedDelete>(&operator delete)), "sized operator delete"},
@@ -66,12 +78,18 @@ const char* NameOfCall(const void* return_address) {
       {Address(static_cast<AlignedDelete>(&operator delete[])), "aligned operator delete[]"},
       {Address(static_cast<SizedAlignedDelete>(&operator delete)), "aligned operator delete"},
       {Address(static_cast<SizedAlignedDelete>(&operator delete[])), "aligned operator delete[]"},
+      {Address(static_cast<NoThrowDelete>(&operator delete)), "operator delete"},
+      {Address(static_cast<NoThrowDelete>(&operator delete[])), "operator delete[]"},
+      {Address(static_cast<AlignedNoThrowDelete>(&operator delete)), "aligned operator delete"},
+      {Address(static_cast<AlignedNoThrowDelete>(&operator delete[])), "aligned operator delete[]"},
       {Address(static_cast<void* (*)(size_t)>(&operator new)), "operator new"},
       {Address(static_cast<void* (*)(size_t)>(&operator new[])), "operator new[]"},
       {Address(static_cast<NewOrNull>(&operator new)), "operator new"},
       {Address(static_cast<NewOrNull>(&operator new[])), "operator new[]"},
       {Address(static_cast<AlignedNew>(&operator new)), "aligned operator new"},
       {Address(static_cast<AlignedNew>(&operator new[])), "aligned operator new[]"},
+      {Address(static_cast<AlignedNewOrNull>(&operator new)), "aligned operator new"},
+      {Address(static_cast<AlignedNewOrNull>(&operator new[])), "aligned operator new[]"},
   };
   const void* target = CallTarget(return_address);
   const auto* found = std::find_if(std::begin(calls), std::end(calls),

@@ -58,9 +58,16 @@ void* AllocateAlignedOrFail(size_t size, size_t alignment) {
   return TCMALLOC_LIKELY(block != nullptr) ? block : FailAllocation(size, alignment);
 }
 
+// Frees a block for a realloc to no bytes, in a mode that names the call.
+TCMALLOC_COLD void* FreeInMode(void* block) {
+  block_functions->free(block, {.call = "realloc"});
+  return nullptr;
+}
+
 // Serves a realloc that does not leave the block, which is not null, as it is.
 TCMALLOC_NOINLINE void* ReallocSlow(void* block, size_t size) {
   if (size == 0) {
+    if (TCMALLOC_UNLIKELY(block_functions != nullptr)) return FreeInMode(block);
     Blocks::Free(block);
     return nullptr;
   }

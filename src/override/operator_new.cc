@@ -16,13 +16,13 @@ void* AllocateAny(size_t size, size_t alignment) {
   return alignment <= kNoAlignment ? Blocks::Malloc(size) : Blocks::Aligned(size, alignment);
 }
 
-void* AllocateNoThrow(size_t size) {
+TCMALLOC_NOINLINE void* AllocateNoThrow(size_t size) {
   void* block = Blocks::New(size);
   return TCMALLOC_LIKELY(block != nullptr) ? block
                                            : Blocks::MakeNew(RetryOrNull(size, kNoAlignment));
 }
 
-void* AllocateAlignedNoThrow(size_t size, std::align_val_t alignment) {
+TCMALLOC_NOINLINE void* AllocateAlignedNoThrow(size_t size, std::align_val_t alignment) {
   const auto bytes = static_cast<size_t>(alignment);
   if (TCMALLOC_UNLIKELY(!IsPowerOfTwo(bytes))) {
     errno = EINVAL;

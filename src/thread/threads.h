@@ -104,13 +104,13 @@ class Threads {
   void RegisterForkHandlers() { fork_handlers_.Register(); }
   // Called by the handlers of fork. A fork may begin within a fork, in a signal handler. All but
   // BeginFork keep errno.
-  void BeginFork();
-  void EndForkInParent();
+  TCMALLOC_COLD void BeginFork();
+  TCMALLOC_COLD void EndForkInParent();
   // Calls reset_others(), with signals blocked, before other code may enter.
   template <typename F>
   void EndForkInChild(F reset_others);
   // Clears the data of vanished threads: see ForkGate::OpenInChild.
-  void ClearAfterFork();
+  TCMALLOC_COLD void ClearAfterFork();
 
   ForkGate& gate() { return gate_; }
   FrontEndChoice& front_end() { return front_end_; }

@@ -109,7 +109,7 @@ class Limits {
 
   // Sets the soft limit that the program wants, instead of the option's; UINT64_MAX removes it. The
   // next thread that fetches memory checks it without a pause.
-  void SetWantedSoftLimit(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
+  TCMALLOC_COLD void SetWantedSoftLimit(uint64_t bytes, Length committed) TCMALLOC_REQUIRES(lock_);
   uint64_t wanted() const TCMALLOC_REQUIRES(lock_) { return wanted_; }
 
   // Reads the limits of the cgroup if that is due. Returns true if it was due. A limit that cannot

@@ -89,7 +89,7 @@ class ThreadCaches {
 
   // Checks the objects in the newest spare caches, at most as many as *most, which it counts down.
   // Does nothing if the lock is held.
-  void CheckSpares(size_t* most) {
+  TCMALLOC_COLD void CheckSpares(size_t* most) {
     constexpr size_t kMostCaches = 16;
     Cache* taken[kMostCaches];
     size_t count = 0;

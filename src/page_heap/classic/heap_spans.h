@@ -95,7 +95,7 @@ class HeapSpans {
 
   // Takes a longest free span, or its last `most` pages if it is longer, for release to the system.
   // It is kInTransit until EndRelease. Returns null if there is none.
-  Span* BeginRelease(Length most);
+  TCMALLOC_COLD Span* BeginRelease(Length most);
   void BeginRelease(Span* free);
   // `released` is true if the system took the span, `zeroed` if all of it reads as zero now. Its
   // `details` say already what they say of a returned span.
@@ -171,7 +171,7 @@ class HeapSpans {
   // Cuts the first n pages off an unlisted span. Returns null if no memory for a record can be had.
   Span* SplitHead(Span* span, Length n);
   // Returns the first of neighbouring free and returned spans that have n pages together, or null.
-  Span* FirstOfRun(Length n, Length most_returned) const;
+  TCMALLOC_COLD Span* FirstOfRun(Length n, Length most_returned) const;
 
   PageMap& map_;
   MetadataPool<Span> pool_;
