@@ -2,7 +2,6 @@
 
 #include "heap_profile/crash_report.h"
 
-#include <gperftools/tcmalloc.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -26,8 +25,12 @@
 #include "system/report_stack.h"
 #include "unwind/machine.h"
 
-// No header of the system declares it.
-extern "C" void sdallocx(void* block, size_t size, int flags) noexcept;
+// No header of the system declares them. A program with a part of the library may lack them.
+extern "C" {
+__attribute__((weak)) void free_sized(void* block, size_t size) noexcept;
+__attribute__((weak)) void free_aligned_sized(void* block, size_t alignment, size_t size) noexcept;
+__attribute__((weak)) void sdallocx(void* block, size_t size, int flags) noexcept;
+}
 
 namespace tcmalloc {
 namespace {
@@ -64,11 +67,11 @@ const char* NameOfCall(const void* return_address) {
       {Address(&posix_memalign), "posix_memalign"},
       {Address(&aligned_alloc), "aligned_alloc"},
       {Address(&memalign), "memalign"},
-      {Address(&tc_valloc), "valloc"},
-      {Address(&tc_pvalloc), "pvalloc"},
+      {Address(&valloc), "valloc"},
+      {Address(&pvalloc), "pvalloc"},
       {Address(&malloc_usable_size), "malloc_usable_size"},
-      {Address(&tc_free_sized), "free_sized"},
-      {Address(&tc_free_aligned_sized), "free_aligned_sized"},
+      {Address(&free_sized), "free_sized"},
+      {Address(&free_aligned_sized), "free_aligned_sized"},
       {Address(&sdallocx), "sdallocx"},
       {Address(static_cast<Delete>(&operator delete)), "operator delete"},
       {Address(static_cast<Delete>(&operator delete[])), "operator delete[]"},
