@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
 #define TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -42,6 +43,11 @@ class AlternateStacks {
   // The upper bits of a stack's hash and its thread; 0 if it is free.
   std::atomic<uint64_t> words_[kPlaces] = {};
 };
+
+// Gives the kernel a stack of the program's for the signal handlers of this thread, and tells
+// *before what there was. If another thread has the stack, too, the profiler's handler leaves such
+// stacks alone from now on. Returns false with errno set if the kernel does not take it.
+bool SetAlternateStack(const stack_t& wanted, stack_t* before) noexcept;
 
 }  // namespace tcmalloc
 

@@ -48,7 +48,7 @@ class ChunkedArray {
   // memory can be had.
   [[nodiscard]] bool Ensure(uint32_t index) {
     if (Find(index) == nullptr && !Map(ChunkOf(index))) return false;
-    if (index >= counted_.load(std::memory_order_relaxed)) CountTo(index);
+    if (!IsInside(index) && index >= counted_.load(std::memory_order_relaxed)) CountTo(index);
     return true;
   }
   // Works as Ensure, but takes a chunk of less than a page from `small`. Not at the same time for
@@ -86,6 +86,11 @@ class ChunkedArray {
   };
   struct Nothing {};
 
+  // Returns true if the element is a part of the array itself.
+  static bool IsInside(uint32_t index) {
+    return kFirstChunk == FirstChunk::kInside && index < kFirst;
+  }
+
   // Chunks are counted in so many steps, but in no less than pages.
   static constexpr uint32_t kSteps = 16;
 
@@ -108,7 +113,6 @@ class ChunkedArray {
     uint32_t counted = counted_.load(std::memory_order_relaxed);
     while (counted < end) {
       if (!counted_.compare_exchange_weak(counted, end, std::memory_order_relaxed)) continue;
-      if (kFirstChunk == FirstChunk::kInside && chunk == 0) return;
       return own_bytes.Add(size_t{end - std::max(counted, first)} * sizeof(T));
     }
   }

@@ -17,12 +17,8 @@
 #include "base/attributes.h"
 #include "cpu_profile/alternate_stacks.h"
 #include "cpu_profile/ticker.h"
-#include "cpu_profile/timer_calls.h"
-#include "system/signal_mask.h"
 
 namespace {
-
-constinit tcmalloc::AlternateStacks alternate_stacks;
 
 // The signals that interrupt system calls for good, as siginterrupt has it: a bit each.
 constinit std::atomic<uint64_t> interrupting_signals{0};
@@ -49,25 +45,6 @@ sighandler_t SetHandler(int number, sighandler_t handler, int flags, const sigse
   action.sa_flags = flags;
   action.sa_mask = mask;
   return sigaction(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
-}
-
-// Returns where a stack for signals begins, null if it is none.
-const void* StartOf(const stack_t& stack) {
-  return (stack.ss_flags & SS_DISABLE) == 0 ? stack.ss_sp : nullptr;
-}
-
-int SetAlternateStack(const stack_t* stack, stack_t* old) {
-  return static_cast<int>(syscall(SYS_sigaltstack, stack, old));
-}
-
-// No tick comes between what the kernel and what the profiler is told.
-int SetAlternateStackAndNote(const stack_t& wanted, stack_t* before) {
-  const tcmalloc::SignalsBlocked blocked;
-  if (SetAlternateStack(&wanted, before) != 0) return -1;
-  if (alternate_stacks.Change(tcmalloc::OwnThread(), StartOf(*before), StartOf(wanted))) {
-    tcmalloc::ticker.action().AvoidAlternateStacks();
-  }
-  return 0;
 }
 
 }  // namespace
@@ -136,10 +113,10 @@ TCMALLOC_EXPORT int siginterrupt(int number, int interrupts) noexcept {
 }
 
 TCMALLOC_EXPORT int sigaltstack(const stack_t* stack, stack_t* old) noexcept {
-  if (stack == nullptr) return SetAlternateStack(nullptr, old);
+  if (stack == nullptr) return static_cast<int>(syscall(SYS_sigaltstack, nullptr, old));
   const stack_t wanted = *stack;
   stack_t before = {};
-  if (SetAlternateStackAndNote(wanted, &before) != 0) return -1;
+  if (!tcmalloc::SetAlternateStack(wanted, &before)) return -1;
   if (old != nullptr) *old = before;
   return 0;
 }

@@ -219,7 +219,7 @@ class Span:
         self.state = enumerator(value["state"])
         self.size_class = number(value["size_class"])
         self.allocated = number(value["allocated"])
-        self.carved = int(value["carved"])
+        self.carved = number(value["carved"])
         self.capacity = int(value["capacity"])
         self.details = int(value["details"])
         self.first_sample = number(value["first_sample"])
