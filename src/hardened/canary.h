@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "base/attributes.h"
-#include "base/random.h"
 #include "system/word_pair.h"
 
 namespace tcmalloc {
@@ -43,15 +42,16 @@ struct AllButLast {
 };
 inline constexpr AllButLast kAllButLast;
 
-// A secret of the process. Its byte at an address depends on the address modulo 8, and is never
-// zero, so that a string's end does not pass for it.
+// A secret of the process. Its byte at an address depends on the address modulo 8, and is odd, so
+// that a string's end, and every other even byte, does not pass for it. An odd one does once in 128
+// processes.
 class Canary {
  public:
   // The most bytes behind a block that are looked at, besides the last eight of its memory.
   static constexpr size_t kMostBytes = 32;
 
   constexpr Canary() = default;
-  explicit Canary(uint64_t secret) : word_(WithoutZeroBytes(secret)) {
+  explicit Canary(uint64_t secret) : word_(secret | 0x0101'0101'0101'0101) {
     pair_ = WordPair{word_, word_};
     for (size_t i = 0; i < sizeof(WordPair); ++i) {
       const WordPair before = LoadPair(kAllButLast.bytes + sizeof(WordPair) - i);
@@ -165,14 +165,6 @@ class Canary {
 
  private:
   static constexpr size_t kTinyBytes = 16;
-
-  // Draws until no byte is zero. No bit is the same in all secrets: bytes of one parity would let a
-  // byte that was written pass for that of the canary twice as often.
-  static constexpr uint64_t WithoutZeroBytes(uint64_t random) {
-    constexpr uint64_t kOnes = RepeatByte(0x01);
-    while (((random - kOnes) & ~random & RepeatByte(0x80)) != 0) random = NextRandom(random);
-    return random;
-  }
   static constexpr WordPair kFreshPair = {RepeatByte(kFreshFill), RepeatByte(kFreshFill)};
 
   TCMALLOC_ALWAYS_INLINE const char* CheckTiny(const char* block, size_t size) const {

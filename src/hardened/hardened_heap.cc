@@ -502,8 +502,9 @@ bool HardenedHeap::Owns(const void* block) const {
 void HardenedHeap::CheckAll() {
   constexpr char kCall[] = "the check at exit";
   CheckQuarantine();
-  // Another thread may free a live block while it is looked at.
-  if (heap.front_end().threads() > 1) return;
+  // Another thread may free a live block while it is looked at, and one that a fork left behind may
+  // have been about to write a canary.
+  if (heap.front_end().threads() > 1 || heap.front_end().has_lost_threads()) return;
   // A handler that comes meanwhile does not wait for the lock of the walk.
   const SlowPath slow_path;
   if (slow_path.reentrant()) return;

@@ -32,7 +32,9 @@ bool FrontEndChoice::SwitchBackIfFew(int threads) {
 void FrontEndChoice::ResetAfterFork(int threads) {
   State trying = State::kTrying;
   state_.compare_exchange_strong(trying, State::kUntried, std::memory_order_relaxed);
-  threads_.store(threads, std::memory_order_relaxed);
+  if (threads_.exchange(threads, std::memory_order_relaxed) > threads) {
+    has_lost_threads_.store(true, std::memory_order_relaxed);
+  }
   // The result does not matter, because the caches of CPUs are empty in the child.
   static_cast<void>(SwitchBackIfFew(threads));
 }

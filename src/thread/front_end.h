@@ -63,6 +63,9 @@ class FrontEndChoice {
   }
   // Returns the number of threads that have a front end.
   int threads() const { return threads_.load(std::memory_order_relaxed); }
+  // Returns true in the child of a fork that left others of them behind, in the middle of whatever
+  // they did. Also in its own children.
+  bool has_lost_threads() const { return has_lost_threads_.load(std::memory_order_relaxed); }
   // Resets the state in the child of a fork, where `threads` are left and a trying thread does not
   // exist.
   void ResetAfterFork(int threads);
@@ -93,6 +96,7 @@ class FrontEndChoice {
   std::atomic<FrontEnd> wanted_{FrontEnd::kPerThread};
   std::atomic<State> state_{State::kUntried};
   std::atomic<int> threads_{0};
+  std::atomic<bool> has_lost_threads_{false};
   std::atomic<int> many_threads_{0};  // 0 until it is known
 };
 

@@ -22,21 +22,6 @@ TEST_F(CanaryTest, NoByteIsZero) {
   for (const char& place : block_) EXPECT_NE(canary_.ByteAt(&place), 0);
 }
 
-// A byte of which a bit never changes has half as many values, and an overflow by one byte is
-// missed twice as often.
-TEST(CanarySecretTest, NoBitIsTheSameInAllProcesses) {
-  uint64_t ones = 0;
-  uint64_t zeros = 0;
-  for (uint64_t secret = 0; secret < 1000; ++secret) {
-    const Canary canary(secret << 32);
-    ones |= canary.word();
-    zeros |= ~canary.word();
-    for (int shift = 0; shift < 64; shift += 8) ASSERT_NE(canary.word() >> shift & 0xff, 0u);
-  }
-  EXPECT_EQ(ones, ~uint64_t{0});
-  EXPECT_EQ(zeros, ~uint64_t{0});
-}
-
 TEST_F(CanaryTest, EachByteNearTheEndIsSeen) {
   for (const size_t capacity : {16, 112, 128, 1152}) {
     for (size_t size = capacity - std::min<size_t>(capacity, 70); size < capacity; ++size) {

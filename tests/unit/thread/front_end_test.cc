@@ -203,6 +203,17 @@ TEST_F(FrontEndChoiceTest, InAForkedChildNobodyIsTrying) {
   EXPECT_EQ(tries_, 1) << "what was decided stays";
 }
 
+TEST_F(FrontEndChoiceTest, AForkedChildKnowsThatThreadsAreLost) {
+  StartThreads(1);
+  choice_.ResetAfterFork(1);
+  EXPECT_FALSE(choice_.has_lost_threads());
+  StartThreads(1);
+  choice_.ResetAfterFork(1);
+  EXPECT_TRUE(choice_.has_lost_threads());
+  choice_.ResetAfterFork(1);
+  EXPECT_TRUE(choice_.has_lost_threads());
+}
+
 TEST_F(FrontEndChoiceTest, ThreadsStartAndEndAtOnce) {
   constexpr int kThreads = 4;
   std::atomic<int> tries = 0;
