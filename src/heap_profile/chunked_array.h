@@ -81,7 +81,8 @@ class ChunkedArray {
   size_t mapped_bytes() const { return mapped_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Inside {
+  // Elements of several words begin wherever they would in a mapped chunk.
+  struct alignas(uint64_t) Inside {
     T elements[kFirst] = {};
   };
   struct Nothing {};

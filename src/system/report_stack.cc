@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kBytes = size_t{128} << 10;
 
 // No memory until it is used.
-alignas(64) constinit char stack[kBytes];
+alignas(64) constinit char report_stack[kBytes];
 constinit std::atomic<bool> taken{false};
 
 // Acquire pairs with the release in GiveBack: nothing of an earlier call is on the stack any more.
@@ -65,7 +65,7 @@ void CallOnReportStack(void (*f)(void* argument), void* argument) {
   constexpr uint64_t kAllSignals = ~uint64_t{0};
   uint64_t mask = 0;
   const bool blocked = system_calls.rt_sigprocmask(SIG_BLOCK, &kAllSignals, &mask) == 0;
-  CallOn(stack + kBytes, f, argument);
+  CallOn(report_stack + kBytes, f, argument);
   if (blocked) system_calls.rt_sigprocmask(SIG_SETMASK, &mask, nullptr);
   GiveBack();
 }

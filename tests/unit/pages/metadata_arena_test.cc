@@ -54,13 +54,24 @@ TEST_F(MetadataArenaTest, MemoryIsZeroAlignedAndDisjoint) {
 
 TEST_F(MetadataArenaTest, CountsThePageThatALargeAlignmentLeaves) {
   constexpr size_t kPage = 4096;
+  constexpr size_t kSmall = 64;
   constexpr size_t kLarge = size_t{64} << 10;
-  // The second time there is a large block before the small one.
-  for (size_t i = 1; i <= 2; ++i) {
-    ASSERT_NE(arena_.Allocate(64, 64), nullptr);
-    ASSERT_NE(arena_.Allocate(kLarge, kLarge), nullptr);
-    EXPECT_EQ(arena_.stats().used_bytes, i * (kPage + kLarge));
+  bool left_some = false;
+  for (int i = 0; i < 4; ++i) {
+    const size_t before = arena_.stats().used_bytes;
+    const auto small = reinterpret_cast<uintptr_t>(arena_.Allocate(kSmall, kSmall));
+    const size_t mapped = arena_.stats().mapped_bytes;
+    const auto large = reinterpret_cast<uintptr_t>(arena_.Allocate(kLarge, kLarge));
+    ASSERT_NE(small, 0u);
+    ASSERT_NE(large, 0u);
+    const uintptr_t page_end = small / kPage * kPage + kPage;
+    // Not where the large block begins the next page, or lies in another chunk.
+    const bool leaves = large > page_end && arena_.stats().mapped_bytes == mapped;
+    const size_t left = leaves ? page_end - small - kSmall : 0;
+    EXPECT_EQ(arena_.stats().used_bytes - before, kSmall + kLarge + left);
+    left_some = left_some || leaves;
   }
+  EXPECT_TRUE(left_some);
 }
 
 // Where the source has no more than that, and aligns it to a page.
