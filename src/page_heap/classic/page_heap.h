@@ -122,6 +122,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
 
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
+  Length InUse() const TCMALLOC_REQUIRES(lock_) { return spans_.committed() - spans_.free(); }
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Returns true if room behind a growing block of n pages is worth its addresses. Shorter blocks
   // are better off in resident memory that others left.
@@ -169,12 +170,15 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
   const bool ends =
       this->HasLimit() || GrowingHugepage<System>::IsLong(n) || placement.alignment > kOnePage;
   if (ends && growing_hugepage_.is_begun()) EndHugepage();
-  growth_cap_.NoteInUse(spans_.committed() - spans_.free() + n);
   OffsetGrowth(n);
   int retries = 0;
   do {
     if (!this->MakeRoom(n)) continue;
-    if (Span* found = FindAnywhere(n, placement)) return TakeFrom(found, n, placement);
+    if (Span* found = FindAnywhere(n, placement)) {
+      Span* taken = TakeFrom(found, n, placement);
+      growth_cap_.NoteInUse(InUse());
+      return taken;
+    }
   } while (this->MayRetry(&retries));
   return nullptr;
 }
@@ -231,7 +235,7 @@ Span* ClassicPageHeap<System>::FindAnywhere(Length n, const Placement& placement
   // MakeRoom may have let go of the lock, so search again.
   Span* span = spans_.Find(Span::State::kFree, n, placement);
   if (span == nullptr) span = spans_.Find(Span::State::kReturned, n, placement);
-  if (span == nullptr && growth_cap_.HasEnough(spans_.total())) {
+  if (span == nullptr && growth_cap_.HasEnough(spans_.total(), InUse() + n)) {
     span = MergeRunBeforeGrowth(n, alignment);
   }
   if (span == nullptr) span = this->Grow(n, alignment, LeastGrowthFor(n, placement));
@@ -264,7 +268,7 @@ template <typename System>
 void ClassicPageHeap<System>::OffsetGrowth(Length n) {
   if (pacer_.rate() == 0) return;
   Length due = growth_offset_.PagesDue(n, spans_.free(), spans_.committed());
-  if (TCMALLOC_UNLIKELY(growth_cap_.IsResidentEnough(spans_.committed() + n))) {
+  if (TCMALLOC_UNLIKELY(growth_cap_.IsResidentEnough(spans_.committed() + n, InUse() + n))) {
     due = std::max(due, n);
   } else {
     if (due == Length(0)) return;
@@ -299,7 +303,7 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (spans_.committed() > before) {
     const Length grown = spans_.committed() - before;
     growing_hugepage_.NoteGrown({span->first, n}, grown);
-    growth_cap_.NoteInUse(spans_.committed() - spans_.free());
+    growth_cap_.NoteInUse(InUse());
     OffsetGrowth(grown);
   }
   this->NoteFreeTaken();

@@ -26,21 +26,24 @@ class GrowthCap {
 
   constexpr GrowthCap() = default;
 
-  // Notes that so many pages are in use, or will be when a request is served.
+  // Notes that so many pages are in use. A request counts once it is served: programs ask for more
+  // than there is, and go on without it.
   void NoteInUse(Length pages) { peak_ = std::max(peak_, pages); }
 
   // Returns true if a run of free and returned spans should be looked for before a heap of `total`
-  // pages gets more.
-  bool HasEnough(Length total) const {
-    return total > peak_ + peak_ + kSlack && total >= next_search_;
+  // pages gets more for a request with which `needed` pages would be in use.
+  bool HasEnough(Length total, Length needed) const {
+    const Length peak = std::max(peak_, needed);
+    return total > peak + peak + kSlack && total >= next_search_;
   }
   void NoteSearchedInVain(Length total) {
     next_search_ = total + Length(total.pages() / kSearchShare);
   }
 
-  // Returns true if no more than `committed` pages should be resident.
-  bool IsResidentEnough(Length committed) const {
-    return committed > peak_ + Length(peak_.pages() / 2) + kSlack;
+  // Returns true if no more than `committed` pages should be resident once `needed` are in use.
+  bool IsResidentEnough(Length committed, Length needed) const {
+    const Length peak = std::max(peak_, needed);
+    return committed > peak + Length(peak.pages() / 2) + kSlack;
   }
 
  private:

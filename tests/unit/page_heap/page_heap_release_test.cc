@@ -273,6 +273,8 @@ TEST_F(PageHeapDecayTest, MemoryInUseNowAndThenStays) {
 TEST_F(PageHeapReleaseTest, WhatNothingEverNeededAtOnceIsNotResident) {
   heap_->set_release_rate(1);
   const uintptr_t least = GrowthCap::kSlack.pages() / 2;
+  // What the system has not got is no need.
+  EXPECT_EQ(TryNew(uintptr_t{1} << 30), nullptr);
   constexpr uintptr_t kRounds = 100;
   for (uintptr_t i = 0; i < kRounds; ++i) {
     heap_->Truncate(New(least + i), Length(1));
