@@ -22,6 +22,7 @@
 #include "hook/hooks.h"
 #include "pages/page_types.h"
 #include "size_class/size_classes.h"
+#include "unwind/readable_memory.h"
 
 namespace tcmalloc {
 namespace {
@@ -104,13 +105,20 @@ BlockRecord* DebugHeap::Find(const void* block) {
   return record;
 }
 
-// Returns the size of a block where no lock may be taken, and where a realloc must not lose the
-// contents of a block whose record is in the table; 0 if its seal is broken.
-size_t DebugHeap::SizeBySeal(const void* block) {
+// Finds the size of a block where no lock may be taken, and where a realloc must not lose the
+// contents of one whose record is in the table. Such a block may lie anywhere in its span, or in
+// pages of its own, so the kernel is asked if its seal can be read. Returns false if that is broken.
+bool DebugHeap::FindSizeBySeal(const void* block, size_t* size) {
+  const uintptr_t user = reinterpret_cast<uintptr_t>(block);
+  if (user % kPlainAlignment != 0 || !IsReadable(user - kSealBytes)) return false;
   const Seal seal = Seal::Read(block);
   const BlockRecord* record = seal.ClaimedRecord(block);
-  if (record_chunks.Hold(record)) return record->user == block ? record->size : 0;
-  return RecordStore::MayHold(record) ? seal.size : 0;
+  if (!record_chunks.Hold(record)) {
+    *size = seal.size;
+    return RecordStore::MayHold(record);
+  }
+  *size = record->size;
+  return record->user == block && record->is_live();
 }
 
 // Calls f(record) for all blocks, under the locks of their records, until no lock may be taken or
@@ -701,12 +709,7 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
   size_t size = 0;
   {
     SlowPath slow_path;
-    if (slow_path.reentrant()) {
-      // Blocks with pages of their own are in no span.
-      const bool seal_is_readable =
-          heap.options().page_fence || heap.page_map().FindInUse(block) != nullptr;
-      return seal_is_readable ? SizeBySeal(block) : 0;
-    }
+    if (slow_path.reentrant()) return FindSizeBySeal(block, &size) ? size : 0;
     if (const BlockRecord* record = Find(block)) {
       size = record->size;
       if (!record->is_live()) fault = FaultOf(FaultKind::kFreed, *record);
@@ -722,7 +725,8 @@ size_t DebugHeap::SizeOf(const void* block, const char* call) {
 bool DebugHeap::Owns(const void* block) {
   if (heap.emergency().Owns(block)) return true;
   SlowPath slow_path(SlowPath::Patient{});
-  if (slow_path.reentrant()) return heap.page_map().FindInUse(block) != nullptr;
+  size_t size = 0;
+  if (slow_path.reentrant()) return FindSizeBySeal(block, &size);
   const BlockRecord* record = Find(block);
   return record != nullptr && record->is_live();
 }

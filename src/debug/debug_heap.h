@@ -97,7 +97,7 @@ class DebugHeap {
   static BlockRecord* FindBySeal(const void* block);
   BlockRecord* Find(const void* block);
   static size_t TrySizeOf(const void* block);
-  static size_t SizeBySeal(const void* block);
+  static bool FindSizeBySeal(const void* block, size_t* size);
   template <typename F>
   void ForEachBlock(F f);
   Placed PlaceSmall(const Request& request, StackId stack, size_t bytes, void** user, Fault* fault);

@@ -1,15 +1,19 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Another thread's fork keeps slow paths closed while an operator new[] returns. Its block must be
-// one of new[] even so. A hook, which is called once there is a block, lets that fork begin.
+// Another thread's fork keeps slow paths closed while an operator new[] returns, and while a realloc
+// runs. The block must be one of new[] even so, and what moves must keep its bytes. A hook, which is
+// called once there is a block, lets that fork begin.
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <thread>
@@ -65,12 +69,33 @@ void AllocateDuringFork(const std::function<void*()>& allocate,
   free(block);
 }
 
+// The blocks of these alignments begin at any page of theirs.
+void ReallocateDuringFork(size_t alignment, size_t size) {
+  char* const block = static_cast<char*>(std::aligned_alloc(alignment, size));
+  PROGRAM_CHECK(block != nullptr);
+  std::memset(block, 'b', size);
+  char* moved = nullptr;
+  const auto reallocate = [&]() -> void* {
+    void* const armed = std::malloc(kSize);
+    PROGRAM_CHECK(malloc_usable_size(block) >= size);
+    moved = static_cast<char*>(std::realloc(block, size + 1));
+    return armed;
+  };
+  AllocateDuringFork(reallocate, [](void* armed) { std::free(armed); });
+  PROGRAM_CHECK(moved != nullptr);
+  PROGRAM_CHECK(std::count(moved, moved + size, 'b') == static_cast<ptrdiff_t>(size));
+  std::free(moved);
+}
+
 void Run() {
   PROGRAM_CHECK(&MallocHook_AddNewHook != nullptr && MallocHook_AddNewHook(BeginFork) != 0);
   AllocateDuringFork([] { return ::operator new[](kSize, std::nothrow); },
                      [](void* block) { ::operator delete[](block); });
   AllocateDuringFork([] { return ::operator new[](kSize, kAligned, std::nothrow); },
                      [](void* block) { ::operator delete[](block, kAligned); });
+  ReallocateDuringFork(size_t{16} << 10, 700);
+  ReallocateDuringFork(size_t{16} << 10, size_t{64} << 10);
+  ReallocateDuringFork(size_t{1} << 20, size_t{96} << 10);
 }
 
 void RegisterHandler(int /*argc*/, char** /*argv*/, char** /*environment*/) {
