@@ -107,7 +107,8 @@ BlockRecord* DebugHeap::Find(const void* block) {
 
 // Finds the size of a block where no lock may be taken, and where a realloc must not lose the
 // contents of one whose record is in the table. Such a block may lie anywhere in its span, or in
-// pages of its own, so the kernel is asked if its seal can be read. Returns false if that is broken.
+// pages of its own, so the kernel is asked if its seal can be read. Returns false if that is
+// broken.
 bool DebugHeap::FindSizeBySeal(const void* block, size_t* size) {
   const uintptr_t user = reinterpret_cast<uintptr_t>(block);
   if (user % kPlainAlignment != 0 || !IsReadable(user - kSealBytes)) return false;

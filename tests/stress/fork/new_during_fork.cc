@@ -1,8 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Another thread's fork keeps slow paths closed while an operator new[] returns, and while a realloc
-// runs. The block must be one of new[] even so, and what moves must keep its bytes. A hook, which is
-// called once there is a block, lets that fork begin.
+// Another thread's fork keeps slow paths closed while an operator new[] returns, and while a
+// realloc runs. The block must be one of new[] even so, and what moves must keep its bytes. A hook,
+// which is called once there is a block, lets that fork begin.
 
 #include <malloc.h>
 #include <pthread.h>

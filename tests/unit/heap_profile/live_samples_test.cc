@@ -20,6 +20,7 @@
 #include "allocator/usable_size.h"
 #include "base/attributes.h"
 #include "base/spin_lock.h"
+#include "fakes/one_cpu.h"
 #include "heap/observer.h"
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
@@ -430,7 +431,8 @@ TEST(LiveSamplesTest, SamplesOfAPageOrMoreStayWhereTheyAre) {
   EXPECT_EQ(left, 0u);
 }
 
-// A program that touches its blocks touches no more pages than without samples.
+// A program that touches its blocks touches no more pages than without samples. The caches of
+// another CPU have other ones.
 TEST(LiveSamplesTest, SamplesOfAPageOrMoreTakeNoMemory) {
   std::set<uintptr_t> addresses;
   const auto round = [&addresses] {
@@ -441,12 +443,15 @@ TEST(LiveSamplesTest, SamplesOfAPageOrMoreTakeNoMemory) {
     }
     FreeAll(blocks);
   };
-  heap.sample_period() = 0;
-  for (int i = 0; i < 20; ++i) round();
-  const size_t without = addresses.size();
-  heap.sample_period() = static_cast<uint64_t>(kSamplePeriod);
-  for (int i = 0; i < 20; ++i) round();
-  EXPECT_EQ(addresses.size(), without);
+  std::thread([&] {
+    EXPECT_TRUE(testing::StayOnThisCpu());
+    heap.sample_period() = 0;
+    for (int i = 0; i < 20; ++i) round();
+    const size_t without = addresses.size();
+    heap.sample_period() = static_cast<uint64_t>(kSamplePeriod);
+    for (int i = 0; i < 20; ++i) round();
+    EXPECT_EQ(addresses.size(), without);
+  }).join();
   EXPECT_EQ(LiveSamples(), 0u);
 }
 
