@@ -71,9 +71,10 @@ void WriteTagged(const Message& message, int milliseconds) {
 }
 
 // Inline, because a function of its own has unwind information that is larger.
-TCMALLOC_ALWAYS_INLINE void WriteReportLine(const Message& line, int fd) {
-  if (line.WriteLine(fd, crash_patience.load(std::memory_order_relaxed))) return;
-  crash_patience.store(0, std::memory_order_relaxed);
+TCMALLOC_ALWAYS_INLINE bool WriteReportLine(const Message& line, int fd) {
+  const bool written = line.WriteLine(fd, crash_patience.load(std::memory_order_relaxed));
+  if (!written) crash_patience.store(0, std::memory_order_relaxed);
+  return written;
 }
 
 // The process that writes the report, because a child of fork has one of its own.
@@ -106,13 +107,13 @@ int OpenCrashReport(const char* prefix, long process) {
     ::syscall(SYS_close, low);
     if (fd < 0) return fd;
   }
-  if (HasOtherNames(fd)) {
+  char program[Message::kCapacity + 1] = {};
+  ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
+  const Message line = Message() << "process " << process << " " << program;
+  if (HasOtherNames(fd) || !line.WriteLine(fd, kCrashPatience)) {
     ::syscall(SYS_close, fd);
     return -1;
   }
-  char program[Message::kCapacity + 1] = {};
-  ::syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, Message::kCapacity);
-  WriteReportLine(Message() << "process " << process << " " << program, fd);
   return fd;
 }
 
@@ -201,8 +202,9 @@ void WriteFirstCrashLine(const Message& message, std::string_view advice) {
 }
 
 void WriteCrashLine(const Message& message) {
+  // The report may be on a disk that is full by now.
   const int report = CrashReport();
-  WriteReportLine(message, report >= 0 ? report : STDERR_FILENO);
+  if (report < 0 || !WriteReportLine(message, report)) WriteReportLine(message, STDERR_FILENO);
 }
 
 void WriteMisuse(const Message& message) {

@@ -68,7 +68,7 @@ bool WriteLineWithin(int fd, std::string_view line, int milliseconds) {
   if (waits && !BecomesWritable(fd, milliseconds)) return false;
   const long written = waits ? WriteAtOnce(fd, line) : Write(fd, line);
   if (written < 0) scope.NoteFailure();
-  return true;
+  return written == static_cast<long>(line.size());
 }
 
 }  // namespace tcmalloc

@@ -10,15 +10,16 @@
 namespace tcmalloc {
 
 // WriteAll and WriteLineWithin make their system calls directly, so that they are no points of
-// cancellation, and raise neither SIGPIPE nor SIGXFSZ. They keep errno and ignore failures, because
-// nobody could be told. They allocate nothing, take no lock and may be used in a signal handler.
+// cancellation, and raise neither SIGPIPE nor SIGXFSZ. They keep errno. They allocate nothing, take
+// no lock and may be used in a signal handler.
 
-// Writes all of `text` to `fd`, retrying interrupted and short writes. Waits as write does.
+// Writes all of `text` to `fd`, retrying interrupted and short writes. Waits as write does. Ignores
+// failures, because nobody could be told.
 void WriteAll(int fd, std::string_view text);
 
 // Writes `line`, of less than 4096 bytes, to `fd` as a whole, or not at all if a reader does not
 // make room for it within this many milliseconds. A write to a file may take longer. Returns false
-// if there was no room.
+// if there was no room, in a file perhaps for a part of it, or if the write failed.
 bool WriteLineWithin(int fd, std::string_view line, int milliseconds);
 
 }  // namespace tcmalloc

@@ -218,9 +218,15 @@ TEST(CheckDeathTest, CrashAborts) {
   EXPECT_EXIT(Crash(message), ::testing::KilledBySignal(SIGABRT), "^tcmalloc: the end\n$");
 }
 
-// Runs `crash` in a child that writes a crash report. Returns the report, without its first line,
-// which must name the process and its program, and stores what went to stderr.
-std::string ReportOf(void (*crash)(), std::string* errors) {
+struct CrashOutput {
+  pid_t child = 0;
+  std::string report;
+  std::string errors;  // on stderr
+};
+
+// Runs `crash` in a child that writes a crash report.
+CrashOutput OutputOf(void (*crash)()) {
+  CrashOutput output;
   char folder[] = "/tmp/crash_report_XXXXXX";
   EXPECT_NE(::mkdtemp(folder), nullptr);
   const std::string prefix = std::string(folder) + "/report";
@@ -233,10 +239,11 @@ std::string ReportOf(void (*crash)(), std::string* errors) {
     crash();
     ::_exit(0);
   }
+  output.child = child;
   ::close(ends[1]);
   char text[4096];
   for (ssize_t n = 0; (n = ::read(ends[0], text, sizeof text)) > 0;) {
-    errors->append(text, static_cast<size_t>(n));
+    output.errors.append(text, static_cast<size_t>(n));
   }
   ::close(ends[0]);
   int status = 0;
@@ -244,13 +251,26 @@ std::string ReportOf(void (*crash)(), std::string* errors) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
   const std::string path = prefix + "." + std::to_string(child);
   std::ifstream file(path);
-  std::string first;
-  std::getline(file, first);
-  EXPECT_EQ(first.find("process " + std::to_string(child) + " /"), 0U) << first;
-  std::string rest{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  output.report = {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   ::unlink(path.c_str());
   EXPECT_EQ(::rmdir(folder), 0);
-  return rest;
+  return output;
+}
+
+// Returns the report, without its first line, which must name the process and its program, and
+// stores what went to stderr.
+std::string ReportOf(void (*crash)(), std::string* errors) {
+  const CrashOutput output = OutputOf(crash);
+  *errors = output.errors;
+  const std::string first = "process " + std::to_string(output.child) + " /";
+  EXPECT_TRUE(output.report.starts_with(first)) << output.report;
+  return output.report.substr(output.report.find('\n') + 1);
+}
+
+// Lets no file get longer, as a full disk does.
+void RefuseToWriteFiles() {
+  constexpr rlimit kNone = {0, 0};
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &kNone), 0);
 }
 
 TEST(CrashReportTest, HasAllAndStderrTheFirstLine) {
@@ -275,6 +295,31 @@ TEST(CrashReportTest, TakesTheLinesThatFollow) {
   EXPECT_TRUE(errors.starts_with("tcmalloc: first\n")) << errors;
   EXPECT_EQ(errors.find("second"), std::string::npos) << errors;
   EXPECT_EQ(report, "tcmalloc: first\nsecond\n");
+}
+
+TEST(CrashReportTest, StderrHasAllIfTheFileTakesNothing) {
+  const CrashOutput output = OutputOf([] {
+    RefuseToWriteFiles();
+    WriteFirstCrashLine(Message() << "first", " and advice");
+    WriteCrashLine(Message() << "second");
+    std::abort();
+  });
+  EXPECT_EQ(output.report, "");
+  EXPECT_TRUE(output.errors.starts_with("tcmalloc: first and advice\nsecond\n")) << output.errors;
+}
+
+TEST(CrashReportTest, StderrHasWhatTheFileDoesNotTake) {
+  std::string errors;
+  const std::string report = ReportOf(
+      [] {
+        WriteFirstCrashLine(Message() << "first");
+        RefuseToWriteFiles();
+        WriteCrashLine(Message() << "second");
+        std::abort();
+      },
+      &errors);
+  EXPECT_EQ(report, "tcmalloc: first\n");
+  EXPECT_TRUE(errors.starts_with("tcmalloc: first\nsecond\n")) << errors;
 }
 
 // The child is killed if each of its lines waits.
