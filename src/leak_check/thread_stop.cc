@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/message.h"
+#include "system/alternate_stacks.h"
 #include "system/clock.h"
 #include "system/directory.h"
 #include "system/futex.h"
@@ -174,15 +175,16 @@ uintptr_t OwnThreadPointer() { return reinterpret_cast<uintptr_t>(__builtin_thre
 
 void ThreadStop::ChooseSignal() {
   struct sigaction action;
-  if (signal_ != 0 && ::sigaction(signal_, nullptr, &action) == 0 &&
-      (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == OnSignal) {
-    return;
-  }
+  const bool is_own = signal_ != 0 && ::sigaction(signal_, nullptr, &action) == 0 &&
+                      (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == OnSignal;
+  // All threads are held at a time, so that no two may be on one stack.
+  const int stack_flag = AlternateStacksAreUnfit() ? 0 : SA_ONSTACK;
+  if (is_own && (action.sa_flags & SA_ONSTACK) == stack_flag) return;
+  const int found = is_own ? signal_ : FindSignal();
   signal_ = 0;
-  const int found = FindSignal();
   std::memset(&action, 0, sizeof(action));
   action.sa_sigaction = OnSignal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | stack_flag;
   ::sigfillset(&action.sa_mask);
   // Release pairs with the acquire in OnSignal.
   installed.store(this, std::memory_order_release);

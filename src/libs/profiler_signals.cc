@@ -8,15 +8,13 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 
 #include "base/attributes.h"
-#include "cpu_profile/alternate_stacks.h"
 #include "cpu_profile/ticker.h"
+#include "system/alternate_stacks.h"
 
 namespace {
 
@@ -113,12 +111,9 @@ TCMALLOC_EXPORT int siginterrupt(int number, int interrupts) noexcept {
 }
 
 TCMALLOC_EXPORT int sigaltstack(const stack_t* stack, stack_t* old) noexcept {
-  if (stack == nullptr) return static_cast<int>(syscall(SYS_sigaltstack, nullptr, old));
-  const stack_t wanted = *stack;
-  stack_t before = {};
-  if (!tcmalloc::SetAlternateStack(wanted, &before)) return -1;
-  if (old != nullptr) *old = before;
-  return 0;
+  const int result = tcmalloc::SetAlternateStack(stack, old);
+  if (tcmalloc::AlternateStacksAreUnfit()) tcmalloc::ticker.action().AvoidAlternateStacks();
+  return result;
 }
 
 }  // extern "C"

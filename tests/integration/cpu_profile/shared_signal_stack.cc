@@ -1,15 +1,14 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Takes CPU profiles of threads that share one stack for signals, as those of Varnish do, which
-// handle nothing there but the fault that ends the process. The profiler's handler, which many
-// threads run at a time, must leave it alone, whether they took it before the profile or during it.
+// Takes CPU profiles of threads that share one stack for signals. The profiler's handler must leave
+// it alone, whether they took it before the profile or during it.
+
+#include "fakes/shared_signal_stack.h"
 
 #include <gperftools/profiler.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -19,38 +18,16 @@
 
 namespace {
 
+using tcmalloc::testing::SharedSignalStack;
+
 constexpr int kThreads = 3;
 constexpr int kTicks = 50;
-constexpr char kPattern = '\x5a';
-
-alignas(64) char shared_stack[64 << 10];
 
 void Require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "%s\n", what);
   std::_Exit(1);
 }
-
-// Gives the shared stack to a thread while it lives. Sanitizers give one of their own to threads,
-// and unmap what they find in its place.
-class SharedStack {
- public:
-  SharedStack() {
-    stack_t stack = {};
-    stack.ss_sp = shared_stack;
-    stack.ss_size = sizeof(shared_stack);
-    Require(sigaltstack(&stack, &before_) == 0, "the kernel does not take the stack");
-    stack_t now = {};
-    Require(sigaltstack(nullptr, &now) == 0 && now.ss_sp == shared_stack,
-            "the kernel has another stack");
-  }
-  ~SharedStack() { sigaltstack(&before_, nullptr); }
-  SharedStack(const SharedStack&) = delete;
-  SharedStack& operator=(const SharedStack&) = delete;
-
- private:
-  stack_t before_ = {};
-};
 
 int TicksTaken() {
   ProfilerState state = {};
@@ -68,7 +45,7 @@ void ProfileThreads(bool take_first) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      const SharedStack stack;
+      const SharedSignalStack::Holder stack;
       ++have_stack;
       runs.wait(false);
       while (!ends) std::free(std::malloc(100));
@@ -76,7 +53,7 @@ void ProfileThreads(bool take_first) {
   }
   while (have_stack != kThreads) std::this_thread::yield();
   if (take_first) Require(ProfilerStart(path.c_str()) != 0, "no profile");
-  std::fill(std::begin(shared_stack), std::end(shared_stack), kPattern);
+  SharedSignalStack::Mark();
   runs = true;
   runs.notify_all();
   const int before = TicksTaken();
@@ -85,9 +62,7 @@ void ProfileThreads(bool take_first) {
   for (std::thread& thread : threads) thread.join();
   ProfilerStop();
   unlink(path.c_str());
-  const bool untouched = std::all_of(std::begin(shared_stack), std::end(shared_stack),
-                                     [](char byte) { return byte == kPattern; });
-  Require(untouched, "the handler runs on the shared stack");
+  Require(SharedSignalStack::IsUntouched(), "the handler runs on the shared stack");
 }
 
 // The profiler leaves such stacks alone for good, so each case has a process of its own.

@@ -106,8 +106,8 @@ CLEAN(block_as_stack_of_thread) { RunOnBlock(); }
 
 // Lie below the stack, in the same mapping, and lead to themselves. They are small, because the
 // rest of an address on the stack, of which a number took the lower half, may lead to a large one.
-constexpr size_t kBesideStack = 8;
-constexpr size_t kBytesBesideStack = kBesideStack * 500;
+constexpr size_t kBesideStack = 2;
+constexpr size_t kBytesBesideStack = kBesideStack * 100;
 SITE void site_below_stack() {
   for (size_t i = 0; i < kBesideStack; ++i) {
     auto* block = static_cast<void**>(std::malloc(kBytesBesideStack / kBesideStack));

@@ -2,8 +2,8 @@
 //
 // The stacks that threads of the program give to the kernel for signal handlers.
 
-#ifndef TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
-#define TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
+#ifndef TCMALLOC_SYSTEM_ALTERNATE_STACKS_H_
+#define TCMALLOC_SYSTEM_ALTERNATE_STACKS_H_
 
 #include <signal.h>
 #include <sys/types.h>
@@ -44,11 +44,14 @@ class AlternateStacks {
   std::atomic<uint64_t> words_[kPlaces] = {};
 };
 
-// Gives the kernel a stack of the program's for the signal handlers of this thread, and tells
-// *before what there was. If another thread has the stack, too, the profiler's handler leaves such
-// stacks alone from now on. Returns false with errno set if the kernel does not take it.
-bool SetAlternateStack(const stack_t& wanted, stack_t* before) noexcept;
+// Works as the system call sigaltstack, and looks at the stack that the thread has then.
+int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept;
+
+// Returns true from the moment on at which SetAlternateStack has seen a stack that handlers of this
+// library do not fit: two threads have it, or it has little room beyond what the kernel puts there.
+// They run on the stack of the thread then.
+bool AlternateStacksAreUnfit();
 
 }  // namespace tcmalloc
 
-#endif  // TCMALLOC_CPU_PROFILE_ALTERNATE_STACKS_H_
+#endif  // TCMALLOC_SYSTEM_ALTERNATE_STACKS_H_

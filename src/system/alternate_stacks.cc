@@ -1,21 +1,30 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "cpu_profile/alternate_stacks.h"
+#include "system/alternate_stacks.h"
 
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cpu_profile/ticker.h"
-#include "cpu_profile/timer_calls.h"
+#include <cerrno>
+
 #include "system/signal_mask.h"
+#include "system/system_calls.h"
 
 namespace tcmalloc {
 namespace {
 
 // The kernel gives threads numbers below 2^22.
 constexpr uint64_t kThreadBits = (uint64_t{1} << 22) - 1;
+// The bytes that a handler may need beyond the registers that the kernel puts on its stack.
+constexpr size_t kMostOfHandler = 4096;
 
 constinit AlternateStacks alternate_stacks;
+constinit std::atomic<bool> are_unfit{false};
+
+bool Runs(pid_t thread) {
+  return ::syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
+}
 
 // Returns where a stack for signals begins, null if it is none.
 const void* StartOf(const stack_t& stack) {
@@ -41,17 +50,27 @@ bool AlternateStacks::Change(pid_t thread, const void* before, const void* after
   const uint64_t held = words_[taken.place].exchange(taken.word, std::memory_order_relaxed);
   // The stack may be in the memory of one whose thread has ended.
   return held != taken.word && (held & ~kThreadBits) == (taken.word & ~kThreadBits) &&
-         ThreadExists(static_cast<pid_t>(held & kThreadBits));
+         Runs(static_cast<pid_t>(held & kThreadBits));
 }
 
-bool SetAlternateStack(const stack_t& wanted, stack_t* before) noexcept {
-  // No tick comes between what the kernel and what the profiler is told.
+int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept {
+  if (stack == nullptr) return static_cast<int>(::syscall(SYS_sigaltstack, nullptr, old));
+  // No signal of the library's comes between what the kernel and what the library is told. The
+  // kernel reads and writes the program's memory, which need not be there.
   const SignalsBlocked blocked;
-  if (::syscall(SYS_sigaltstack, &wanted, before) != 0) return false;
-  if (alternate_stacks.Change(OwnThread(), StartOf(*before), StartOf(wanted))) {
-    ticker.action().AvoidAlternateStacks();
-  }
-  return true;
+  stack_t before = {};
+  ::syscall(SYS_sigaltstack, nullptr, &before);
+  const auto result = static_cast<int>(::syscall(SYS_sigaltstack, stack, old));
+  stack_t now = {};
+  ::syscall(SYS_sigaltstack, nullptr, &now);
+  const void* const start = StartOf(now);
+  const bool is_shared = alternate_stacks.Change(system_calls.gettid(), StartOf(before), start);
+  const bool is_small =
+      start != nullptr && now.ss_size < ::getauxval(AT_MINSIGSTKSZ) + kMostOfHandler;
+  if (is_shared || is_small) are_unfit.store(true, std::memory_order_relaxed);
+  return result;
 }
+
+bool AlternateStacksAreUnfit() { return are_unfit.load(std::memory_order_relaxed); }
 
 }  // namespace tcmalloc

@@ -1,12 +1,12 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 
-#include "cpu_profile/alternate_stacks.h"
+#include "system/alternate_stacks.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <thread>
-
-#include "cpu_profile/timer_calls.h"
 
 namespace tcmalloc {
 namespace {
@@ -16,13 +16,13 @@ constexpr char kMemory[2] = {};
 // Calls act(thread) in a thread that ends thereafter.
 template <typename Act>
 void InOtherThread(Act act) {
-  std::thread thread([&] { act(OwnThread()); });
+  std::thread thread([&] { act(::gettid()); });
   thread.join();
 }
 
 TEST(AlternateStacksTest, TwoThreadsShareOne) {
   AlternateStacks stacks;
-  const pid_t self = OwnThread();
+  const pid_t self = ::gettid();
   EXPECT_FALSE(stacks.Change(self, nullptr, &kMemory[0]));
   EXPECT_FALSE(stacks.Change(self, &kMemory[0], &kMemory[0])) << "the same thread again";
   InOtherThread([&](pid_t other) {
@@ -33,7 +33,7 @@ TEST(AlternateStacksTest, TwoThreadsShareOne) {
 
 TEST(AlternateStacksTest, AStackThatWasLeftIsFree) {
   AlternateStacks stacks;
-  const pid_t self = OwnThread();
+  const pid_t self = ::gettid();
   stacks.Change(self, nullptr, &kMemory[0]);
   stacks.Change(self, &kMemory[0], &kMemory[1]);
   InOtherThread([&](pid_t other) {
@@ -52,8 +52,8 @@ TEST(AlternateStacksTest, AThreadThatEndedHasNone) {
     ended = other;
   });
   // The kernel lets others join a thread before its number is free.
-  while (ThreadExists(ended)) std::this_thread::yield();
-  EXPECT_FALSE(stacks.Change(OwnThread(), nullptr, &kMemory[0]));
+  while (::syscall(SYS_tgkill, ::getpid(), ended, 0) == 0) std::this_thread::yield();
+  EXPECT_FALSE(stacks.Change(::gettid(), nullptr, &kMemory[0]));
 }
 
 }  // namespace
