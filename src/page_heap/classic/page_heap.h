@@ -95,6 +95,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
     SpinLockHolder holder(lock_);
     if (growing_hugepage_.is_begun()) EndHugepage();
     growth_offset_.NoteTime(now);
+    growth_cap_.NoteTime(now, decay_.half_life_ns(), InUse());
     const Length due = decay_.PagesDue(now, spans_.free());
     return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
   }
@@ -115,7 +116,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
       this->NoteFreeTaken();
     } else {
       span = AllocateSlow(n, placement);
-      this->PublishCommitted();
+      NoteTaken();
     }
     return span;
   }
@@ -123,6 +124,11 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_NOINLINE Span* AllocateSlow(Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
   Length InUse() const TCMALLOC_REQUIRES(lock_) { return spans_.committed() - spans_.free(); }
+  // Called after the heap may have made more memory resident.
+  TCMALLOC_NOINLINE void NoteTaken() TCMALLOC_REQUIRES(lock_) {
+    growth_cap_.NoteInUse(InUse());
+    this->PublishCommitted();
+  }
   Span* FindAnywhere(Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
   // Returns true if room behind a growing block of n pages is worth its addresses. Shorter blocks
   // are better off in resident memory that others left.
@@ -174,11 +180,7 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
   int retries = 0;
   do {
     if (!this->MakeRoom(n)) continue;
-    if (Span* found = FindAnywhere(n, placement)) {
-      Span* taken = TakeFrom(found, n, placement);
-      growth_cap_.NoteInUse(InUse());
-      return taken;
-    }
+    if (Span* found = FindAnywhere(n, placement)) return TakeFrom(found, n, placement);
   } while (this->MayRetry(&retries));
   return nullptr;
 }
@@ -303,11 +305,10 @@ bool ClassicPageHeap<System>::TryExtend(Span* span, Length n) {
   if (spans_.committed() > before) {
     const Length grown = spans_.committed() - before;
     growing_hugepage_.NoteGrown({span->first, n}, grown);
-    growth_cap_.NoteInUse(InUse());
     OffsetGrowth(grown);
   }
   this->NoteFreeTaken();
-  this->PublishCommitted();
+  NoteTaken();
   return true;
 }
 

@@ -269,20 +269,32 @@ TEST_F(PageHeapDecayTest, MemoryInUseNowAndThenStays) {
   }
 }
 
-// Each request is longer than what those before it left, and a page in use keeps spans apart.
-TEST_F(PageHeapReleaseTest, WhatNothingEverNeededAtOnceIsNotResident) {
-  heap_->set_release_rate(1);
+// Makes requests each of which is longer than what those before it left, with a page in use that
+// keeps spans apart. What nothing needed at once, as far as the heap remembers, is not resident.
+void ExpectCap(TestHeap& heap) {
+  heap->set_release_rate(1);
   const uintptr_t least = GrowthCap::kSlack.pages() / 2;
-  // What the system has not got is no need.
-  EXPECT_EQ(TryNew(uintptr_t{1} << 30), nullptr);
   constexpr uintptr_t kRounds = 100;
   for (uintptr_t i = 0; i < kRounds; ++i) {
-    heap_->Truncate(New(least + i), Length(1));
+    heap->Truncate(heap->New(Length(least + i)), Length(1));
     const Length most_in_use(least + 2 * i + 1);
-    EXPECT_LE(heap_->stats().committed(),
+    EXPECT_LE(heap->stats().committed(),
               most_in_use + Length(most_in_use.pages() / 2) + GrowthCap::kSlack)
         << i;
   }
+}
+
+TEST_F(PageHeapReleaseTest, WhatNothingEverNeededAtOnceIsNotResident) {
+  // What the system has not got is no need.
+  EXPECT_EQ(TryNew(uintptr_t{1} << 30), nullptr);
+  ExpectCap(heap_);
+}
+
+TEST_F(PageHeapDecayTest, AnOldPeakIsForgotten) {
+  heap_->Delete(New(6 * GrowthCap::kSlack.pages()));
+  for (int i = 0; i < 2; ++i) Pass(2 * GrowthCap::kHalfLives * kHalfLife);
+  EXPECT_EQ(heap_->stats().free, Length(0));
+  ExpectCap(heap_);
 }
 
 TEST_F(PageHeapDecayTest, WhatTheSystemRefusesStaysAndIsTriedAgain) {
