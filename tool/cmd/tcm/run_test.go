@@ -198,7 +198,7 @@ func (i installed) runWithoutRoom(t *testing.T, words ...string) ended {
 }
 
 // figures is a program's stand-in for what the allocator writes at exit.
-const figures = `echo '{"pid":1,"allocations":12345,"allocated_bytes":2097152,"peak_mapped_bytes":4194304}' >> "$TCMALLOC_EXIT_REPORT"`
+const figures = `echo '{"pid":1,"allocations":1234567,"allocated_bytes":2097152,"peak_mapped_bytes":4194304}' >> "$TCMALLOC_EXIT_REPORT"`
 
 func TestRun(t *testing.T) {
 	tcm := install(t)
@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("figures", func(t *testing.T) {
 		got := tcm.run(t, "run", "sh", "-c", figures+"; "+figures)
-		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 25,000 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
+		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 2,500,000 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
 			t.Errorf("%s", got.errors)
 		}
 	})
@@ -225,7 +225,7 @@ func TestRun(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.errors), &made); err != nil {
 			t.Fatalf("%v: %s", err, got.errors)
 		}
-		if made.Allocator == nil || made.Allocator.Allocations != 12345 || made.PeakResident <= 0 || made.Program != "sh" {
+		if made.Allocator == nil || made.Allocator.Allocations != 1234567 || made.PeakResident <= 0 || made.Program != "sh" {
 			t.Errorf("%+v", made)
 		}
 	})
