@@ -369,6 +369,17 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
+	t.Run("few descriptors", func(t *testing.T) {
+		const shown = "inuse_space: 7.50 MiB"
+		for limit, want := range map[string]string{"-n 5": "tcm: fewer than 3 more files can be open", "-n 6": shown, "-S -n 5": shown} {
+			script := "ulimit " + limit + "; exec " + tcm.tcm + " heap " + shopFile(t, "shop.pb.gz", 1)
+			output, err := exec.Command("sh", "-c", script).CombinedOutput()
+			isRefused := want != shown
+			if isRefused != (err != nil) || isRefused != (strings.Count(string(output), "\n") == 1) || !strings.HasPrefix(string(output), want) {
+				t.Errorf("ulimit %s: %v: %s", limit, err, output)
+			}
+		}
+	})
 	t.Run("signals reach the program", func(t *testing.T) {
 		command := tcm.command(t, "run", "-q", "sh", "-c", `trap 'echo got it; exit 9' USR2; echo ready; while :; do sleep 0.01; done`)
 		output, err := command.StdoutPipe()
