@@ -81,8 +81,8 @@ func newBench() *cobra.Command {
 	set.Var(&flags.timeout, "timeout", "limit for one run, in seconds or as 90s or 2m")
 	set.StringVar(&flags.baseline, "baseline", bench.Glibc, "the allocator that ratios refer to")
 	set.StringVar(&flags.library, "library", "", "our allocator (default: "+project.LibraryName+" beside tcm)")
-	set.StringVar(&flags.out, "out", "", "folder for samples.json, table and charts (default: a new one in build/bench of the checkout, or here)")
-	set.StringVar(&flags.json, "json", "", "write the results as JSON to this file as well; - is standard output, instead of the table")
+	set.Var((*outputName)(&flags.out), "out", "folder for samples.json, table and charts (default: a new one in build/bench of the checkout, or here)")
+	set.Var((*outputName)(&flags.json), "json", "write the results as JSON to this file as well; - is standard output, instead of the table")
 	set.StringVar(&flags.input, "input", "", "file that PROGRAM reads as its standard input")
 	set.StringVar(&flags.explain, "explain", "", "say why this workload takes longer, or not, than under the best peer or --baseline")
 	set.StringSliceVar(&flags.from, "from", nil, "run nothing: report from these samples.json, joined")
@@ -120,12 +120,15 @@ func (f *benchFlags) check(command *cobra.Command) error {
 		}
 	}
 	if f.json != "-" {
-		if err := prepareOutputs(&f.json); err != nil {
+		if err := prepareOutputs(f.inputs(), output{flag: "--json", path: &f.json}); err != nil {
 			return err
 		}
 	}
 	return f.checkInput()
 }
+
+// inputs are the words that may name files to read.
+func (f *benchFlags) inputs() []string { return slices.Concat(f.from, f.program, []string{f.input}) }
 
 // checkInput makes the path of the program's input absolute, and returns an error if there is no such file.
 func (f *benchFlags) checkInput() error {
@@ -158,11 +161,7 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 		return explainWorkload(command, flags)
 	}
 	if len(flags.from) > 0 {
-		results, err := bench.LoadResults(flags.from)
-		if err != nil {
-			return err
-		}
-		return reportBench(command, flags, flags.out, results)
+		return reportFrom(command, flags)
 	}
 	checkout, err := project.Find(rootFlag(command))
 	if err != nil && len(flags.program) == 0 {
@@ -179,6 +178,22 @@ func runBench(command *cobra.Command, flags *benchFlags) error {
 	return measure(command, flags, checkout, plan)
 }
 
+// reportFrom reports from samples that are there. Those of one file may be written over themselves, but no joined ones over
+// a part.
+func reportFrom(command *cobra.Command, flags *benchFlags) error {
+	if flags.out != "" && len(flags.from) > 1 {
+		samples := filepath.Join(flags.out, bench.SamplesName)
+		if err := (output{flag: "--out"}).checkReplaced(samples, flags.from); err != nil {
+			return fmt.Errorf("cannot write %s: %w", samples, err)
+		}
+	}
+	results, err := bench.LoadResults(flags.from)
+	if err != nil {
+		return err
+	}
+	return reportBench(command, flags, flags.out, results)
+}
+
 // measure carries a plan out and reports what there is in the end, also of one that was called off.
 func measure(command *cobra.Command, flags *benchFlags, checkout project.Checkout, plan *bench.Plan) error {
 	out, err := outFolder(flags.out, checkout)
@@ -186,7 +201,7 @@ func measure(command *cobra.Command, flags *benchFlags, checkout project.Checkou
 		return err
 	}
 	samples := filepath.Join(out, bench.SamplesName)
-	if err := prepareOutputs(&samples); err != nil {
+	if err := prepareOutputs(flags.inputs(), output{flag: "--out", path: &samples}); err != nil {
 		return err
 	}
 	plan.Checkpoint = func(results *bench.Results) error { return writeWhole(samples, results.WriteSamples) }

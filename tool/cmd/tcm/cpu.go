@@ -52,7 +52,7 @@ func newCPU() *cobra.Command {
 	set := command.Flags()
 	// The program's own flags begin at its name.
 	set.SetInterspersed(false)
-	set.StringVarP(&run.output, "output", "o", "", "keep the profile in this file; profile.proto if its name ends in .pb.gz or several processes ran, else the binary format of gperftools")
+	set.VarP((*outputName)(&run.output), "output", "o", "keep the profile in this file; profile.proto if its name ends in .pb.gz or several processes ran, else the binary format of gperftools")
 	set.IntVar(&run.frequency, "frequency", 100, "samples per second of CPU time, at most "+strconv.Itoa(mostFrequency))
 	set.BoolVar(&run.wall, "wall", false, "sample wall-clock time, waiting included, instead of CPU time")
 	set.BoolVar(&run.perf, "perf-events", false, "sample by the kernel's performance events, where it permits them")
@@ -69,8 +69,8 @@ func addCPUReport(command *cobra.Command, flags *profileFlags) {
 	set.BoolVar(&flags.cumulative, "cum", false, "sort by what functions take together with those that they call")
 	set.BoolVar(&flags.lines, "lines", false, "tell the lines of a function apart")
 	set.BoolVar(&flags.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
-	set.StringVar(&flags.html, "html", "", "draw a flame graph to this file, for browsers")
-	set.StringVar(&flags.svg, "svg", "", "draw a flame graph to this file, as a picture")
+	set.Var((*outputName)(&flags.html), "html", "draw a flame graph to this file, for browsers")
+	set.Var((*outputName)(&flags.svg), "svg", "draw a flame graph to this file, as a picture")
 }
 
 // start does not return unless it fails before the program is started.
@@ -81,7 +81,7 @@ func (r *cpuRun) start(program []string, root string) error {
 	if _, err := r.flags.selection(); err != nil {
 		return err
 	}
-	if err := prepareOutputs(&r.output, &r.flags.html, &r.flags.svg); err != nil {
+	if err := prepareOutputs(program, output{flag: "-o", path: &r.output, isProfile: true}, output{flag: "--html", path: &r.flags.html}, output{flag: "--svg", path: &r.flags.svg}); err != nil {
 		return err
 	}
 	library, err := project.ProfilerLibrary(r.library, root)
@@ -116,10 +116,17 @@ func (r *cpuRun) start(program []string, root string) error {
 
 // report is the command that shows the profile at the end.
 func (r *cpuRun) report(program string) []string {
-	return []string{cpuReportCommand, "--output", r.output, "--program", program,
+	words := []string{cpuReportCommand, "--output", r.output, "--program", program,
 		"--quiet=" + strconv.FormatBool(r.quiet),
 		"--top", strconv.Itoa(r.flags.top), "--cum=" + strconv.FormatBool(r.flags.cumulative), "--lines=" + strconv.FormatBool(r.flags.lines),
-		"--full-names=" + strconv.FormatBool(r.flags.fullNames), "--html", r.flags.html, "--svg", r.flags.svg}
+		"--full-names=" + strconv.FormatBool(r.flags.fullNames)}
+	if r.flags.html != "" {
+		words = append(words, "--html", r.flags.html)
+	}
+	if r.flags.svg != "" {
+		words = append(words, "--svg", r.flags.svg)
+	}
+	return words
 }
 
 const cpuReportCommand = "cpu-report"

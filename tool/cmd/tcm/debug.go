@@ -98,7 +98,7 @@ func (r *checkedRun) addFlags(command *cobra.Command) {
 	set := command.Flags()
 	// The program's own flags begin at its name.
 	set.SetInterspersed(false)
-	set.StringVarP(&r.output, "output", "o", "", "write the report to this file")
+	set.VarP((*outputName)(&r.output), "output", "o", "write the report to this file")
 	set.StringVar(&r.library, "library", "", "preload this library (default: "+libraryOf[r.mode]+" beside tcm)")
 	addCheckFlags(command, &r.flags)
 }
@@ -116,7 +116,7 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if r.flags.asJSON && r.output == "" {
 		return errors.New("--json needs -o FILE: standard error has what the program and the allocator say as well")
 	}
-	if err := prepareOutputs(&r.output); err != nil {
+	if err := prepareOutputs(program, output{flag: "-o", path: &r.output}); err != nil {
 		return err
 	}
 	root := rootFlag(command)

@@ -38,7 +38,7 @@ func newDemo() *cobra.Command {
 	set.BoolVar(&flags.asJSON, "json", false, "print JSON")
 	set.IntVar(&flags.rounds, "rounds", 7, "how often each program runs under each allocator")
 	set.StringVar(&flags.library, "library", "", "our allocator (default: "+project.LibraryName+" beside tcm)")
-	set.StringVar(&flags.out, "out", "", "file for the chart (default: build/demo/comparison.svg)")
+	set.Var((*outputName)(&flags.out), "out", "file for the chart (default: build/demo/comparison.svg)")
 	set.StringVar(&flags.build, "build", "", "the build that has the workloads (default: build/release)")
 	return command
 }
@@ -65,7 +65,7 @@ func (f *demoFlags) prepare(command *cobra.Command) (*demo.Demo, []demo.Case, er
 		return nil, nil, err
 	}
 	f.out = cmp.Or(f.out, checkout.Path("build", "demo", "comparison.svg"))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(f.out), 0o755), prepareOutputs(&f.out)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(f.out), 0o755), prepareOutputs(nil, output{flag: "--out", path: &f.out})); err != nil {
 		return nil, nil, err
 	}
 	shown := &demo.Demo{Launcher: launcher, Library: library, Rounds: f.rounds, Progress: command.ErrOrStderr()}

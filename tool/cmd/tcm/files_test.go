@@ -93,12 +93,12 @@ func TestPrepareOutputs(t *testing.T) {
 	}
 	for _, path := range []string{"new", "there", "link", "pipe", "-", strings.Repeat("n", 255)} {
 		prepared, none := path, ""
-		if err := prepareOutputs(&none, &prepared); err != nil || none != "" || prepared != filepath.Join(folder, path) {
+		if err := prepareOutputs(nil, output{path: &none}, output{path: &prepared}); err != nil || none != "" || prepared != filepath.Join(folder, path) {
 			t.Errorf("%s: %q, %v", path, prepared, err)
 		}
 	}
 	for _, path := range []string{"/dev/null", "/dev/full", "/dev/stdout", "/proc/self/fd/2"} {
-		if err := prepareOutputs(&path); err != nil {
+		if err := prepareOutputs(nil, output{path: &path}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestPrepareOutputs(t *testing.T) {
 	}
 	for path, why := range refused {
 		prepared := path
-		if err := prepareOutputs(&prepared); err == nil || err.Error() != "cannot write "+path+": "+why || prepared != path {
+		if err := prepareOutputs(nil, output{path: &prepared}); err == nil || err.Error() != "cannot write "+path+": "+why || prepared != path {
 			t.Errorf("%s: %q, %v", path, prepared, err)
 		}
 	}
@@ -135,11 +135,11 @@ func TestOutputsWithoutRights(t *testing.T) {
 	}
 	defer os.Chmod(folder, 0o700)
 	for _, refused := range []string{other, closed} {
-		if err := prepareOutputs(&refused); err == nil || err.Error() != "cannot write "+refused+": permission denied" {
+		if err := prepareOutputs(nil, output{path: &refused}); err == nil || err.Error() != "cannot write "+refused+": permission denied" {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(prepareOutputs(&path), writeWhole(path, writeWord("short"))); err != nil {
+	if err := errors.Join(prepareOutputs(nil, output{path: &path}), writeWhole(path, writeWord("short"))); err != nil {
 		t.Error(err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "short" {

@@ -47,10 +47,9 @@ func (f *profileFlags) add(command *cobra.Command) {
 	set.BoolVar(&f.fullNames, "full-names", false, "keep parameters and template arguments of C++ names")
 	set.BoolVar(&f.asJSON, "json", false, "print JSON")
 	set.BoolVar(&f.folded, "folded", false, "print folded stacks, one a line, for other tools")
-	set.StringVar(&f.html, "html", "", "write a flame graph for browsers to this file, instead of a table")
-	set.StringVar(&f.svg, "svg", "", "write a flame graph as a picture to this file, instead of a table")
+	set.Var((*outputName)(&f.html), "html", "write a flame graph for browsers to this file, instead of a table")
+	set.Var((*outputName)(&f.svg), "svg", "write a flame graph as a picture to this file, instead of a table")
 	set.StringVar(&f.root, "sysroot", "", "folder that has the mapped files, for profiles of another machine or container")
-	command.MarkFlagsMutuallyExclusive("json", "folded")
 }
 
 // selection checks the flags.
@@ -86,14 +85,19 @@ func pattern(flag, expression string) (*regexp.Regexp, error) {
 	return made, nil
 }
 
+// prepare checks the flags and the files to write, before one of the profiles with these names is read.
+func (f *profileFlags) prepare(names []string) error {
+	if f.asJSON && f.folded {
+		return errors.New("--json and --folded are two forms of what is printed: choose one of them")
+	}
+	if _, err := f.selection(); err != nil {
+		return err
+	}
+	return prepareOutputs(names, output{flag: "--html", path: &f.html}, output{flag: "--svg", path: &f.svg})
+}
+
 // load reads profiles, adds them up and finds their functions; what could not be read goes to standard error.
 func (f *profileFlags) load(command *cobra.Command, names []string) (*profiles.Set, error) {
-	if _, err := f.selection(); err != nil {
-		return nil, err
-	}
-	if err := prepareOutputs(&f.html, &f.svg); err != nil {
-		return nil, err
-	}
 	// A pipe may have nothing to read for ever, and then nobody looks at the context that ends other commands.
 	signal.Reset(endings...)
 	made, err := profiles.LoadAll(names)
@@ -162,6 +166,9 @@ func newHeap() *cobra.Command {
 		Example: "  tcm heap heap.pb.gz\n  tcm heap --type alloc_space --cum program.0001.heap",
 		Args:    atLeastOneProfile,
 		RunE: func(command *cobra.Command, names []string) error {
+			if err := flags.prepare(names); err != nil {
+				return err
+			}
 			set, err := flags.load(command, names)
 			if err != nil {
 				return err
@@ -203,6 +210,9 @@ func newDiff() *cobra.Command {
 		RunE: func(command *cobra.Command, names []string) error {
 			if len(names) != 2 {
 				return fmt.Errorf("two profiles are compared; usage: tcm %s", command.Use)
+			}
+			if err := flags.prepare(names); err != nil {
+				return err
 			}
 			before, err := flags.load(command, names[:1])
 			if err != nil {

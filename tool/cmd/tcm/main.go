@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	_ "tcm/internal/addressspace" // ends with one line where Go cannot start
+	_ "tcm/internal/limits" // ends with one line where Go cannot run
 	"tcm/internal/runner"
 )
 

@@ -14,21 +14,54 @@ import (
 	"tcm/internal/text"
 )
 
+// outputName is the value of a flag that names what to write. An empty one comes from a variable of a script that is not set.
+type outputName string
+
+// Set reads the value of the flag.
+func (n *outputName) Set(word string) error {
+	if word == "" {
+		return errors.New("expected a name to write to")
+	}
+	*n = outputName(word)
+	return nil
+}
+
+// String writes the value.
+func (n *outputName) String() string { return string(*n) }
+
+// Type is the word for the value in the help.
+func (n *outputName) Type() string { return "string" }
+
+// output is a file that a command is to write.
+type output struct {
+	// flag names the file, for messages.
+	flag string
+	// path is empty if the user asks for no such file.
+	path *string
+	// isProfile is true for a profile, which may replace an older one.
+	isProfile bool
+}
+
 // prepareOutputs makes paths of files to write absolute, because programs change their working directory, and returns an
-// error if one cannot be written, before a program runs whose result would be lost. Empty ones stay.
-func prepareOutputs(paths ...*string) error {
-	for _, path := range paths {
-		if *path == "" {
+// error if one cannot be written, or must not be replaced, before a program runs whose result would be lost. Empty ones stay.
+// inputs are words of the command line that may name files to read.
+func prepareOutputs(inputs []string, outputs ...output) error {
+	for _, one := range outputs {
+		if *one.path == "" {
 			continue
 		}
-		absolute, err := filepath.Abs(*path)
+		absolute, err := filepath.Abs(*one.path)
 		if err != nil {
 			return err
 		}
-		if err := checkOutput(absolute); err != nil {
-			return fmt.Errorf("cannot write %s: %w", *path, text.WithoutPath(err))
+		err = checkOutput(absolute)
+		if err == nil {
+			err = one.checkReplaced(absolute, inputs)
 		}
-		*path = absolute
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", *one.path, text.WithoutPath(err))
+		}
+		*one.path = absolute
 	}
 	return nil
 }

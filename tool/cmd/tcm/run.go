@@ -39,6 +39,7 @@ func newRun() *cobra.Command {
 			if options.JSON && options.Quiet {
 				return errors.New("--json prints the report, and --quiet leaves it out: choose one of them")
 			}
+			options.Program = program
 			path, err := findLibrary(&options, library, rootFlag(command))
 			if err != nil {
 				return err
@@ -49,7 +50,6 @@ func newRun() *cobra.Command {
 			options.Library = path
 			options.Called = commandsOf(called)
 			options.Root = rootFlag(command)
-			options.Program = program
 			return runner.Run(options)
 		},
 	}
@@ -58,8 +58,8 @@ func newRun() *cobra.Command {
 	command.Flags().StringVar(&library, "library", "", "preload this library (default: "+project.LibraryName+" beside tcm)")
 	command.Flags().BoolVar(&options.JSON, "json", false, "report as one line of JSON")
 	command.Flags().BoolVarP(&options.Quiet, "quiet", "q", false, "no report")
-	command.Flags().StringVar(&options.HeapProfile, "heap-profile", "", "write the heap profile at exit to this file; profile.proto if its name ends in .pb.gz or several processes ran, which are added up")
-	command.Flags().StringVar(&options.HTML, "html", "", "draw a flame graph of the heap at exit to this file, for browsers; several processes are added up")
+	command.Flags().Var((*outputName)(&options.HeapProfile), "heap-profile", "write the heap profile at exit to this file; profile.proto if its name ends in .pb.gz or several processes ran, which are added up")
+	command.Flags().Var((*outputName)(&options.HTML), "html", "draw a flame graph of the heap at exit to this file, for browsers; several processes are added up")
 	command.Flags().StringVar(&called, "called", "", "the command that stands for tcm run")
 	if err := command.Flags().MarkHidden("called"); err != nil {
 		panic(err)
@@ -73,7 +73,8 @@ func findLibrary(options *runner.Options, asked, root string) (string, error) {
 	if options.HeapProfile == "" && options.HTML == "" {
 		return project.Library(asked, root)
 	}
-	if err := prepareOutputs(&options.HeapProfile, &options.HTML); err != nil {
+	err := prepareOutputs(options.Program, output{flag: "--heap-profile", path: &options.HeapProfile, isProfile: true}, output{flag: "--html", path: &options.HTML})
+	if err != nil {
 		return "", err
 	}
 	return project.FullLibrary(asked, root)

@@ -198,7 +198,7 @@ func (i installed) runWithoutRoom(t *testing.T, words ...string) ended {
 }
 
 // figures is a program's stand-in for what the allocator writes at exit.
-const figures = `echo '{"pid":1,"allocations":12345,"allocated_bytes":2097152,"peak_mapped_bytes":4194304}' >> "$TCMALLOC_EXIT_REPORT"`
+const figures = `echo '{"pid":1,"allocations":1234567,"allocated_bytes":2097152,"peak_mapped_bytes":4194304}' >> "$TCMALLOC_EXIT_REPORT"`
 
 func TestRun(t *testing.T) {
 	tcm := install(t)
@@ -215,7 +215,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("figures", func(t *testing.T) {
 		got := tcm.run(t, "run", "sh", "-c", figures+"; "+figures)
-		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 25,000 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
+		if !strings.Contains(got.errors, "2 processes: 4.00 MiB allocated in about 2,500,000 blocks; the largest one: 0 B in use at exit, 4.00 MiB mapped at peak") {
 			t.Errorf("%s", got.errors)
 		}
 	})
@@ -225,7 +225,7 @@ func TestRun(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.errors), &made); err != nil {
 			t.Fatalf("%v: %s", err, got.errors)
 		}
-		if made.Allocator == nil || made.Allocator.Allocations != 12345 || made.PeakResident <= 0 || made.Program != "sh" {
+		if made.Allocator == nil || made.Allocator.Allocations != 1234567 || made.PeakResident <= 0 || made.Program != "sh" {
 			t.Errorf("%+v", made)
 		}
 	})
@@ -369,6 +369,17 @@ func TestRun(t *testing.T) {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
+	t.Run("few descriptors", func(t *testing.T) {
+		const shown = "inuse_space: 7.50 MiB"
+		for limit, want := range map[string]string{"-n 5": "tcm: fewer than 3 more files can be open", "-n 6": shown, "-S -n 5": shown} {
+			script := "ulimit " + limit + "; exec " + tcm.tcm + " heap " + shopFile(t, "shop.pb.gz", 1)
+			output, err := exec.Command("sh", "-c", script).CombinedOutput()
+			isRefused := want != shown
+			if isRefused != (err != nil) || isRefused != (strings.Count(string(output), "\n") == 1) || !strings.HasPrefix(string(output), want) {
+				t.Errorf("ulimit %s: %v: %s", limit, err, output)
+			}
+		}
+	})
 	t.Run("signals reach the program", func(t *testing.T) {
 		command := tcm.command(t, "run", "-q", "sh", "-c", `trap 'echo got it; exit 9' USR2; echo ready; while :; do sleep 0.01; done`)
 		output, err := command.StdoutPipe()
@@ -474,6 +485,19 @@ func TestWordsThatAreNone(t *testing.T) {
 		{"run --quiet --json true", "--json prints the report, and --quiet leaves it out: choose one of them"},
 		{"debug --json true", "--json needs -o FILE: standard error has what the program and the allocator say as well"},
 		{"harden --json true", "--json needs -o FILE: standard error has what the program and the allocator say as well"},
+		{"heap --json --folded x", "--json and --folded are two forms of what is printed: choose one of them"},
+		{"diff --folded --json x y", "--json and --folded are two forms of what is printed: choose one of them"},
+		{"run --html=", `--html "": expected a name to write to; see tcm run --help`},
+		{"run --heap-profile=", `--heap-profile "": expected a name to write to; see tcm run --help`},
+		{"cpu --svg=", `--svg "": expected a name to write to; see tcm cpu --help`},
+		{"cpu --output=", `--output "": expected a name to write to; see tcm cpu --help`},
+		{"debug --output=", `--output "": expected a name to write to; see tcm debug --help`},
+		{"harden --output=", `--output "": expected a name to write to; see tcm harden --help`},
+		{"heap --html= x", `--html "": expected a name to write to; see tcm heap --help`},
+		{"diff --svg= x y", `--svg "": expected a name to write to; see tcm diff --help`},
+		{"bench --json= --runs 0", `--json "": expected a name to write to; see tcm bench --help`},
+		{"bench --out= --runs 0", `--out "": expected a name to write to; see tcm bench --help`},
+		{"demo --out= x", `--out "": expected a name to write to; see tcm demo --help`},
 		{"help nosuch", `unknown command "nosuch" for "tcm"`},
 		{"help run nosuch", `unknown command "nosuch" for "tcm run"`},
 	} {

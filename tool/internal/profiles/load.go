@@ -165,6 +165,16 @@ var textHeader = regexp.MustCompile(`^heap profile: *\d+: *\d+ *\[ *\d+: *\d+ *\
 
 func isText(data []byte) bool { return textHeader.Match(data) }
 
+// binaryHeader begins the binary profiles of gperftools: words of 64 bits, of which the second says how many follow in the
+// header.
+const binaryHeader = "\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00"
+
+// IsBeginning returns true for the first bytes of a file that is compressed, or a profile in a format that begins like no
+// other file; profile.proto that is not compressed has no beginning of its own. They have the first line of a text.
+func IsBeginning(data []byte) bool {
+	return isCompressed(data) || isText(data) || isJemalloc(data) || bytes.HasPrefix(data, []byte(binaryHeader))
+}
+
 func parseError(data []byte, err error) error {
 	if isText(data) {
 		return fmt.Errorf("a damaged or cut off heap profile: %s", strings.TrimPrefix(oneLine(err).Error(), "parsing profile: "))

@@ -79,6 +79,27 @@ func TestPprofFormat(t *testing.T) {
 	}
 }
 
+// TestIsBeginning has files of which no more than the first bytes are known.
+func TestIsBeginning(t *testing.T) {
+	var packed, plain bytes.Buffer
+	if err := errors.Join(testprofile.Shop(1).Write(&packed), testprofile.Shop(1).WriteUncompressed(&plain)); err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]bool{packed.String(): true, plain.String(): false, "": false, "\x1f": false, "<!DOCTYPE html>": false, "heap profile of mine\n": false}
+	for _, name := range []string{"gperftools.heap", "sampled.heap", "growth.heap", "jemalloc.heap"} {
+		content, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[string(content)] = true
+	}
+	for text, want := range texts {
+		if got := IsBeginning([]byte(text[:min(len(text), 256)])); got != want {
+			t.Errorf("%.60q: %v", text, got)
+		}
+	}
+}
+
 func TestWhatIsNoProfile(t *testing.T) {
 	folder := t.TempDir()
 	text, err := os.ReadFile("testdata/gperftools.heap")

@@ -156,6 +156,9 @@ func (s *Set) Title() string {
 		return title
 	}
 	title := fmt.Sprintf("%s: %s", s.Type, Format(after.Amount, s.Unit))
+	if s.isZero() {
+		return title + ": no stack of the profile has any"
+	}
 	if s.ObjectsType != "" {
 		title += fmt.Sprintf(" in %s objects", text.Count(after.Objects))
 	}
@@ -163,6 +166,11 @@ func (s *Set) Title() string {
 		title += fmt.Sprintf(", estimated from samples every %s", text.Bytes(s.Period))
 	}
 	return title
+}
+
+// isZero returns true if there are stacks, all of which have nothing of this type.
+func (s *Set) isZero() bool {
+	return len(s.Stacks) > 0 && !slices.ContainsFunc(s.Stacks, func(one Stack) bool { return one.Old.Amount != 0 || one.New.Amount != 0 })
 }
 
 // WriteTable prints the first functions; most is how many, or 0 for all. What a terminal would obey in a name is replaced.
@@ -173,6 +181,9 @@ func (s *Set) WriteTable(output io.Writer, byCumulative bool, most int) error {
 		shown = slices.DeleteFunc(slices.Clone(all), func(one Function) bool {
 			return one.FlatChange() == 0 && one.CumulativeChange() == 0
 		})
+	}
+	if s.isZero() {
+		shown = nil
 	}
 	left := 0
 	if most > 0 && len(shown) > most {

@@ -76,6 +76,30 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// TestTypeWithoutValues has a type that is 0 in all samples, and then in all but one.
+func TestTypeWithoutValues(t *testing.T) {
+	made := testprofile.Shop(1)
+	made.SampleType = append(made.SampleType, &profile.ValueType{Type: "swapped_space", Unit: "bytes"})
+	for _, sample := range made.Sample {
+		sample.Value = append(sample.Value, 0)
+	}
+	for value, lines := range map[int64]int{0: 1, 4096: 7} {
+		made.Sample[0].Value[2] = value
+		set, err := Select(made, Selection{Type: "swapped_space"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var table bytes.Buffer
+		if err := set.WriteTable(&table, false, 0); err != nil {
+			t.Fatal(err)
+		}
+		saysSo := strings.HasPrefix(table.String(), "swapped_space: 0 B: no stack of the profile has any\n")
+		if saysSo != (value == 0) || strings.Count(table.String(), "\n") != lines {
+			t.Errorf("%d:\n%s", value, table.String())
+		}
+	}
+}
+
 func TestSelection(t *testing.T) {
 	for _, one := range []struct {
 		selection Selection

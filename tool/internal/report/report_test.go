@@ -82,6 +82,19 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// TestBlocksOfFewSamples has no numbers of blocks that may be half as large as they are said to be, or twice.
+func TestBlocksOfFewSamples(t *testing.T) {
+	for blocks, isShown := range map[int64]bool{0: false, 8800: false, 400000: false, leastEstimate: true, 2000000: true} {
+		made := New(Run{Program: "prog"}, launch.Result{}, Allocator{Processes: 1, AllocatedBytes: 100 << 20, Allocations: blocks})
+		if shown := made.Text(called); strings.Contains(shown, "MiB allocated in about ") != isShown {
+			t.Errorf("%d blocks:\n%s", blocks, shown)
+		}
+		if made.Allocator.Allocations != blocks {
+			t.Errorf("%d blocks are %d in JSON", blocks, made.Allocator.Allocations)
+		}
+	}
+}
+
 func build(t *testing.T, words ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made")
