@@ -113,7 +113,7 @@ func TestRightsGivenUp(t *testing.T) {
 		words, want   []string
 	}{
 		{debugging, "d", -1, []string{"debug"}, []string{"tcm debug: restricted (process ", "gave back a block that was freed before", "main"}},
-		{full, "d", -1, []string{"harden"}, []string{"tcm harden: restricted (process ", "gave back a block that was freed before", "main"}},
+		{full, "d", -1, []string{"harden"}, []string{"tcm harden: restricted (process ", "gave back a block that was free already", "main"}},
 		{full, "l", 4, []string{"leaks"}, []string{"28.6 MiB in 300 blocks\n", "Lose"}},
 		{profiler, "b", 4, []string{"cpu"}, []string{"cpu: ", "Burn (restricted)"}},
 		{full, "l", 4, []string{"run", "--heap-profile", kept}, []string{"MiB allocated", "tcm: heap profile: " + kept}},
