@@ -17,6 +17,8 @@ namespace {
 
 // The kernel looks at timers of CPU time a hundred times a second, or more often.
 constexpr uint64_t kProcessPeriodNs = 10'000'000;
+// In wall-clock mode, how often threads are looked for where none that has a timer hears its ticks.
+constexpr uint64_t kWallProcessPeriodNs = 50'000'000;
 constexpr int64_t kUpdateNs = 10'000'000;
 // Looking for threads takes at most this part of the time.
 constexpr int64_t kUpdateShare = 50;
@@ -107,20 +109,21 @@ bool Ticker::StartTimers() {
       settings_.perf = false;
     }
   }
-  if ((begun || timers_.Begin(plan)) && (settings_.wall || StartProcessTimer())) return true;
+  if ((begun || timers_.Begin(plan)) && StartProcessTimer()) return true;
   Warn(problem << "the kernel grants no timers (errno " << errno << ")");
   StopTimers();
   return false;
 }
 
 bool Ticker::StartProcessTimer() {
-  const TimerRequest request = {.clock = CLOCK_PROCESS_CPUTIME_ID,
-                                .thread = 0,
-                                .signal = settings_.timer_signal,
-                                .value = &process_mark_};
+  const TimerRequest request = {
+      .clock = settings_.wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID,
+      .thread = 0,
+      .signal = settings_.timer_signal,
+      .value = &process_mark_};
   if (!CreateTimer(request, &process_timer_)) return false;
   has_process_timer_ = true;
-  const uint64_t period = process_periods_ * period_ns_;
+  const uint64_t period = settings_.wall ? kWallProcessPeriodNs : process_periods_ * period_ns_;
   return StartTimer(process_timer_, period, period);
 }
 
@@ -150,7 +153,7 @@ uint64_t Ticker::WeightOf(const siginfo_t& info, Origin origin) {
   const uint64_t times =
       info.si_code == SI_TIMER ? 1 + static_cast<uint64_t>(std::max(info.si_overrun, 0)) : 1;
   if (origin == Origin::kThread) return times;
-  if (!signals_running_thread_) {
+  if (settings_.wall || !signals_running_thread_) {
     UpdateThreadsNowAndThen();
     return 0;
   }

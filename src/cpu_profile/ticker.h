@@ -30,7 +30,8 @@ struct Tick {
 // that have none yet, because its signal goes to the thread that runs: the tick counts, with the
 // weight of that timer's longer period, and the thread gets a timer. So no thread is missed,
 // however it was started, and the ticks of a thread that ends early are as many as its running time
-// demands. A tick of the process in a thread with a timer is ignored.
+// demands. A tick of the process in a thread with a timer is ignored. In wall-clock mode those of
+// the process count nowhere, and threads are looked for at ticks.
 // docs/subsystems/cpu-profiler.md has the reasons.
 //
 // Subscribe and Unsubscribe are called under the profiler's lock, with signals blocked.

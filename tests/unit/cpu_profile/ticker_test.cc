@@ -215,6 +215,25 @@ TEST(TickerTest, TakesWallClockTime) {
   EXPECT_TRUE(ticker.Unsubscribe(place));
 }
 
+// The threads that have timers as the profile starts hear nothing.
+TEST(TickerTest, WallClockTimeFindsThreadsAfterDeafOnes) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  ProfilerSettings settings;
+  settings.wall = true;
+  weight = 0;
+  const int place = ticker.Subscribe(Count, nullptr, settings);
+  ASSERT_GE(place, 0);
+  std::thread([&before] {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    while (weight < 5) usleep(1000);
+  }).join();
+  EXPECT_TRUE(ticker.Unsubscribe(place));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 // Lets the next thread have the number of an earlier one. Returns false if that is forbidden.
 bool WantNumber(pid_t thread) {
   std::ofstream file("/proc/sys/kernel/ns_last_pid");

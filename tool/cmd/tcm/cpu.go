@@ -205,7 +205,7 @@ func (r *cpuReport) write(command *cobra.Command, made processProfiles) error {
 		return err
 	}
 	if len(set.Stacks) == 0 {
-		_, err := fmt.Fprintf(say, "tcm: %s took too little CPU time for a sample\n", r.program)
+		_, err := fmt.Fprintf(say, "tcm: %s took too little time for a sample, or its threads block SIGPROF\n", r.program)
 		return err
 	}
 	if err := set.WriteTable(say, r.flags.cumulative, r.flags.top); err != nil {
