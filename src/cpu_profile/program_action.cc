@@ -63,7 +63,7 @@ bool ProgramAction::IsInPlace() const {
   return __sigaction(signal(), nullptr, &now) == 0 && now.sa_sigaction == handler_;
 }
 
-void ProgramAction::AvoidAlternateStacks() {
+void ProgramAction::AvoidAlternateStacks() noexcept {
   // Pairs with the loads in Install.
   if (avoids_alternate_stacks_.exchange(true, std::memory_order_seq_cst)) return;
   const int taken = signal();

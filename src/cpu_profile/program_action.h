@@ -39,7 +39,7 @@ class ProgramAction {
   // program has threads that share one for signals. Until then it runs on a stack for signals where
   // a thread has one: runtimes such as those of Go and OCaml keep little room on others. May be
   // called in signal handlers, and at any time by any thread.
-  void AvoidAlternateStacks();
+  void AvoidAlternateStacks() noexcept;
 
   // Acts as sigaction does for the taken signal. May be called in signal handlers.
   void Exchange(const struct sigaction* action, struct sigaction* old);

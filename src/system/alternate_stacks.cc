@@ -71,6 +71,6 @@ int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept {
   return result;
 }
 
-bool AlternateStacksAreUnfit() { return are_unfit.load(std::memory_order_relaxed); }
+bool AlternateStacksAreUnfit() noexcept { return are_unfit.load(std::memory_order_relaxed); }
 
 }  // namespace tcmalloc

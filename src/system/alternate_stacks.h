@@ -50,7 +50,7 @@ int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept;
 // Returns true from the moment on at which SetAlternateStack has seen a stack that handlers of this
 // library do not fit: two threads have it, or it has little room beyond what the kernel puts there.
 // They run on the stack of the thread then.
-bool AlternateStacksAreUnfit();
+bool AlternateStacksAreUnfit() noexcept;
 
 }  // namespace tcmalloc
 

@@ -76,6 +76,8 @@ These do not count, as they are no part of `physical` and `virtual` at all:
 - The stack on which a crash is reported, 256 KiB that are not touched before.
 - Blocks in pages of their own: guarded samples, a page for each of `TCMALLOC_GUARDED_SLOTS`, and what
   `TCMALLOC_PAGE_FENCE` fences. `in_use` does not have them either.
+- What no span has taken yet of the last hugepage that the classic heap asked for, less than 2 MiB: it counts as returned, but
+  is resident ([hugepages](subsystems/page-heap-classic.md#hugepages)).
 - Where the kernel is set to use hugepages always, what they add to parts of arrays of 32 MiB or more.
 )";
 
