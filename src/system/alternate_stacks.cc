@@ -31,6 +31,17 @@ const void* StartOf(const stack_t& stack) {
   return (stack.ss_flags & SS_DISABLE) == 0 ? stack.ss_sp : nullptr;
 }
 
+// Looks at the stack that the running thread has in place of `before`.
+void NoteStacks(const stack_t& before) {
+  stack_t now = {};
+  ::syscall(SYS_sigaltstack, nullptr, &now);
+  const void* const start = StartOf(now);
+  const bool is_shared = alternate_stacks.Change(system_calls.gettid(), StartOf(before), start);
+  const bool is_small =
+      start != nullptr && now.ss_size < ::getauxval(AT_MINSIGSTKSZ) + kMostOfHandler;
+  if (is_shared || is_small) are_unfit.store(true, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 AlternateStacks::Entry AlternateStacks::EntryOf(pid_t thread, const void* stack) {
@@ -55,20 +66,19 @@ bool AlternateStacks::Change(pid_t thread, const void* before, const void* after
 
 int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept {
   if (stack == nullptr) return static_cast<int>(::syscall(SYS_sigaltstack, nullptr, old));
-  // No signal of the library's comes between what the kernel and what the library is told. The
-  // kernel reads and writes the program's memory, which need not be there.
-  const SignalsBlocked blocked;
-  stack_t before = {};
-  ::syscall(SYS_sigaltstack, nullptr, &before);
-  const auto result = static_cast<int>(::syscall(SYS_sigaltstack, stack, old));
-  stack_t now = {};
-  ::syscall(SYS_sigaltstack, nullptr, &now);
-  const void* const start = StartOf(now);
-  const bool is_shared = alternate_stacks.Change(system_calls.gettid(), StartOf(before), start);
-  const bool is_small =
-      start != nullptr && now.ss_size < ::getauxval(AT_MINSIGSTKSZ) + kMostOfHandler;
-  if (is_shared || is_small) are_unfit.store(true, std::memory_order_relaxed);
-  return result;
+  const int saved_errno = errno;
+  int error = 0;
+  {
+    // No signal of the library's comes between what the kernel and what the library is told. The
+    // kernel reads and writes the program's memory, which need not be there.
+    const SignalsBlocked blocked;
+    stack_t before = {};
+    ::syscall(SYS_sigaltstack, nullptr, &before);
+    if (::syscall(SYS_sigaltstack, stack, old) != 0) error = errno;
+    NoteStacks(before);
+  }
+  errno = error != 0 ? error : saved_errno;
+  return error == 0 ? 0 : -1;
 }
 
 bool AlternateStacksAreUnfit() noexcept { return are_unfit.load(std::memory_order_relaxed); }

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <thread>
 
 namespace tcmalloc {
@@ -54,6 +55,22 @@ TEST(AlternateStacksTest, AThreadThatEndedHasNone) {
   // The kernel lets others join a thread before its number is free.
   while (::syscall(SYS_tgkill, ::getpid(), ended, 0) == 0) std::this_thread::yield();
   EXPECT_FALSE(stacks.Change(::gettid(), nullptr, &kMemory[0]));
+}
+
+TEST(AlternateStacksTest, FailuresAreTheKernels) {
+  stack_t old = {};
+  errno = 0;
+  EXPECT_EQ(SetAlternateStack(nullptr, &old), 0);
+  stack_t small = {};
+  small.ss_sp = const_cast<char*>(kMemory);
+  small.ss_size = 1;
+  EXPECT_EQ(SetAlternateStack(&small, nullptr), -1);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(SetAlternateStack(reinterpret_cast<stack_t*>(16), nullptr), -1);
+  EXPECT_EQ(errno, EFAULT);
+  errno = 0;
+  EXPECT_EQ(SetAlternateStack(&old, nullptr), 0);
+  EXPECT_EQ(errno, 0);
 }
 
 }  // namespace
