@@ -12,7 +12,7 @@
 namespace tcmalloc {
 namespace {
 
-constexpr char kMemory[2] = {};
+constexpr char kStackPlaces[2] = {};
 
 // Calls act(thread) in a thread that ends thereafter.
 template <typename Act>
@@ -24,37 +24,37 @@ void InOtherThread(Act act) {
 TEST(AlternateStacksTest, TwoThreadsShareOne) {
   AlternateStacks stacks;
   const pid_t self = ::gettid();
-  EXPECT_FALSE(stacks.Change(self, nullptr, &kMemory[0]));
-  EXPECT_FALSE(stacks.Change(self, &kMemory[0], &kMemory[0])) << "the same thread again";
+  EXPECT_FALSE(stacks.Change(self, nullptr, &kStackPlaces[0]));
+  EXPECT_FALSE(stacks.Change(self, &kStackPlaces[0], &kStackPlaces[0])) << "the same thread again";
   InOtherThread([&](pid_t other) {
-    EXPECT_FALSE(stacks.Change(other, nullptr, &kMemory[1])) << "another stack";
-    EXPECT_TRUE(stacks.Change(other, &kMemory[1], &kMemory[0]));
+    EXPECT_FALSE(stacks.Change(other, nullptr, &kStackPlaces[1])) << "another stack";
+    EXPECT_TRUE(stacks.Change(other, &kStackPlaces[1], &kStackPlaces[0]));
   });
 }
 
 TEST(AlternateStacksTest, AStackThatWasLeftIsFree) {
   AlternateStacks stacks;
   const pid_t self = ::gettid();
-  stacks.Change(self, nullptr, &kMemory[0]);
-  stacks.Change(self, &kMemory[0], &kMemory[1]);
+  stacks.Change(self, nullptr, &kStackPlaces[0]);
+  stacks.Change(self, &kStackPlaces[0], &kStackPlaces[1]);
   InOtherThread([&](pid_t other) {
-    EXPECT_FALSE(stacks.Change(other, nullptr, &kMemory[0]));
-    EXPECT_FALSE(stacks.Change(other, &kMemory[0], nullptr));
+    EXPECT_FALSE(stacks.Change(other, nullptr, &kStackPlaces[0]));
+    EXPECT_FALSE(stacks.Change(other, &kStackPlaces[0], nullptr));
   });
-  EXPECT_FALSE(stacks.Change(self, &kMemory[1], nullptr));
-  EXPECT_FALSE(stacks.Change(self, nullptr, &kMemory[0]));
+  EXPECT_FALSE(stacks.Change(self, &kStackPlaces[1], nullptr));
+  EXPECT_FALSE(stacks.Change(self, nullptr, &kStackPlaces[0]));
 }
 
 TEST(AlternateStacksTest, AThreadThatEndedHasNone) {
   AlternateStacks stacks;
   pid_t ended = 0;
   InOtherThread([&](pid_t other) {
-    stacks.Change(other, nullptr, &kMemory[0]);
+    stacks.Change(other, nullptr, &kStackPlaces[0]);
     ended = other;
   });
   // The kernel lets others join a thread before its number is free.
   while (::syscall(SYS_tgkill, ::getpid(), ended, 0) == 0) std::this_thread::yield();
-  EXPECT_FALSE(stacks.Change(::gettid(), nullptr, &kMemory[0]));
+  EXPECT_FALSE(stacks.Change(::gettid(), nullptr, &kStackPlaces[0]));
 }
 
 TEST(AlternateStacksTest, FailuresAreTheKernels) {
@@ -62,7 +62,7 @@ TEST(AlternateStacksTest, FailuresAreTheKernels) {
   errno = 0;
   EXPECT_EQ(SetAlternateStack(nullptr, &old), 0);
   stack_t small = {};
-  small.ss_sp = const_cast<char*>(kMemory);
+  small.ss_sp = const_cast<char*>(kStackPlaces);
   small.ss_size = 1;
   EXPECT_EQ(SetAlternateStack(&small, nullptr), -1);
   EXPECT_EQ(errno, ENOMEM);
