@@ -115,6 +115,10 @@ func newObject(file *elf.File, debug *elfFile) *object {
 		debug.Close()
 	}
 	sortSymbols(made.functions)
+	if file != nil {
+		made.functions = append(made.functions, stubsOf(file, made.symbolAt)...)
+		sortSymbols(made.functions)
+	}
 	return made
 }
 

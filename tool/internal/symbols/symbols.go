@@ -162,6 +162,9 @@ func (s *symbolizer) function(of frame) *profile.Function {
 
 // readable turns the linker's name into that of the source.
 func (s *symbolizer) readable(name string) string {
+	if function, isStub := strings.CutSuffix(name, stubSuffix); isStub {
+		return s.readable(function) + stubSuffix
+	}
 	// The linker's names of versions, and the compiler's of parts and clones, tell nothing here.
 	name, _, _ = strings.Cut(name, "@")
 	name = strings.TrimSuffix(name, ".cold")
