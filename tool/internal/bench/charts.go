@@ -89,10 +89,10 @@ func (r *Results) series() []chart.Series {
 }
 
 func (r *Results) subtitle() string {
-	subtitle := fmt.Sprintf("medians of %d interleaved runs; %s, %d CPUs; %s", r.Settings.Runs, r.Machine.Processor,
-		r.Machine.CPUs, r.Started.Format("2006-01-02"))
+	subtitle := fmt.Sprintf("medians of %s; %s, %s; %s", text.Counted(int64(r.Settings.Runs), "interleaved run"), r.Machine.Processor,
+		text.Counted(int64(r.Machine.CPUs), "CPU"), r.Started.Format("2006-01-02"))
 	if noisy, all := r.countNoisy(); noisy > 0 {
-		subtitle += fmt.Sprintf("; %d of %d runs were disturbed", noisy, all)
+		subtitle += fmt.Sprintf("; %d of %d runs disturbed", noisy, all)
 	}
 	return subtitle
 }
@@ -253,10 +253,7 @@ func (r *Results) bySizeChart() []byte {
 		X: sizes, Bytes: true, Series: r.series(),
 	}
 	for _, count := range threads {
-		panel := chart.Panel{Title: fmt.Sprintf("%d threads", count)}
-		if count == 1 {
-			panel.Title = "1 thread"
-		}
+		panel := chart.Panel{Title: text.Counted(int64(count), "thread")}
 		for i, allocator := range r.Allocators {
 			line := chart.Line{Series: i}
 			for _, size := range sizes {

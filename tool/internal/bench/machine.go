@@ -27,7 +27,7 @@ type Machine struct {
 }
 
 func (m Machine) String() string {
-	line := fmt.Sprintf("%s, %d CPUs, %s of memory, Linux %s, transparent huge pages: %s", m.Processor, m.CPUs,
+	line := fmt.Sprintf("%s, %s, %s of memory, Linux %s, transparent huge pages: %s", m.Processor, text.Counted(int64(m.CPUs), "CPU"),
 		text.Bytes(m.MemoryBytes), m.Kernel, m.HugePages)
 	if m.Governor != "" {
 		line += ", governor: " + m.Governor

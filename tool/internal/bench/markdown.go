@@ -18,8 +18,8 @@ const MarkdownName = "means.md"
 // ours is notably slower than the best peer. It writes nothing about a program of the user's own.
 func (r *Results) WriteMarkdown(output io.Writer) error {
 	var page strings.Builder
-	fmt.Fprintf(&page, "# Means\n\nMedians of %d interleaved runs on %s, %d CPUs, %s. Geometric means of ratios to %s; below 1 is better.\n",
-		r.Settings.Runs, r.Machine.Processor, r.Machine.CPUs, r.Started.Format("2006-01-02"), r.Settings.Baseline)
+	fmt.Fprintf(&page, "# Means\n\nMedians of %s on %s, %s, %s. Geometric means of ratios to %s; below 1 is better.\n",
+		text.Counted(int64(r.Settings.Runs), "interleaved run"), r.Machine.Processor, text.Counted(int64(r.Machine.CPUs), "CPU"), r.Started.Format("2006-01-02"), r.Settings.Baseline)
 	page.WriteString("*To best* is the mean of the ratios of time to the best of all allocators but ours.\n")
 	for _, difference := range r.Differences {
 		fmt.Fprintf(&page, "Joined from other conditions: %s.\n", difference)

@@ -147,6 +147,15 @@ func TestFailuresAreShown(t *testing.T) {
 	}
 }
 
+func TestOneRunIsNoPlural(t *testing.T) {
+	results := someResults()
+	results.Settings.Runs, results.Machine.CPUs = 1, 1
+	shown := allTables(t, results) + results.subtitle()
+	if strings.Count(shown, "edians of 1 interleaved run") != 3 || strings.Contains(shown, "1 interleaved runs") || strings.Contains(shown, "1 CPUs") {
+		t.Error(shown)
+	}
+}
+
 func writeSamplesOf(t *testing.T, path string, results *Results) string {
 	t.Helper()
 	var data bytes.Buffer

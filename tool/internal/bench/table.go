@@ -50,8 +50,8 @@ func (r *Results) writeConditions(output io.Writer) {
 	fmt.Fprintf(output, "%s: the machine was %s before (others used %.2f CPUs, load %.2f)\n",
 		r.Started.Format(time.RFC3339), state, r.QuietFirst.Others, r.QuietFirst.LoadAverage)
 	noisy, samples := r.countNoisy()
-	fmt.Fprintf(output, "medians of %d interleaved runs, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
-		r.Settings.Runs, text.Counted(int64(len(r.Workloads)), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
+	fmt.Fprintf(output, "medians of %s, %s, %s; %d of %d runs stayed above %.2f CPUs of noise\n",
+		text.Counted(int64(r.Settings.Runs), "interleaved run"), text.Counted(int64(len(r.Workloads)), "workload"), text.Seconds(r.Seconds), noisy, samples, r.Settings.NoiseLimit)
 	if len(r.Variables) > 0 {
 		fmt.Fprintf(output, "every program ran with %s\n", strings.Join(r.Variables, " "))
 	}

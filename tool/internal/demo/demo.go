@@ -263,7 +263,7 @@ func WriteTable(output io.Writer, comparisons []Comparison) error {
 
 // writeConditions says what the figures are and how far to trust them.
 func writeConditions(output io.Writer, rounds, noisy, all int) {
-	fmt.Fprintf(output, "\nMedians of %d rounds. Ratios, below 1 is better, are medians over the rounds; %s.\n", rounds, bench.Brackets(rounds))
+	fmt.Fprintf(output, "\nMedians of %s. Ratios, below 1 is better, are medians over the rounds; %s.\n", text.Counted(int64(rounds), "round"), bench.Brackets(rounds))
 	if noisy > 0 {
 		fmt.Fprintf(output, "The machine was NOT QUIET: other programs disturbed %d of %d runs, although each was repeated.\n", noisy, all)
 	}

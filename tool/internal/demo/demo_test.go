@@ -57,3 +57,13 @@ func TestRunIsInterleaved(t *testing.T) {
 		}
 	}
 }
+
+func TestOneRoundIsNoPlural(t *testing.T) {
+	for rounds, want := range map[int]string{1: "Medians of 1 round.", 7: "Medians of 7 rounds."} {
+		var conditions strings.Builder
+		writeConditions(&conditions, rounds, 0, 2*rounds)
+		if !strings.Contains(conditions.String(), want) {
+			t.Error(conditions.String())
+		}
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"tcm/internal/symbols"
-	"tcm/internal/text"
 )
 
 // frameLine is a line of a stack in the allocator's messages, whatever a log puts before it:
@@ -74,7 +73,7 @@ func (s *Symbolizer) frames(line stackLine) []symbols.Frame {
 func (s *Symbolizer) Problems() []string {
 	var made []string
 	for problem, count := range s.unread {
-		made = append(made, fmt.Sprintf("%s; %s stay as they are", problem, text.Counted(count, "address")))
+		made = append(made, fmt.Sprintf("%s; %s", problem, symbols.LeftAlone(count)))
 	}
 	slices.Sort(made)
 	return made

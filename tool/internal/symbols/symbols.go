@@ -55,11 +55,19 @@ func Symbolize(p *profile.Profile, options Options) []string {
 			continue
 		}
 		if err := made.symbolizeMapping(mapping, locations); err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %v; %s addresses stay as they are", mapping.File, err, text.Count(int64(len(locations)))))
+			problems = append(problems, fmt.Sprintf("%s: %v; %s", mapping.File, err, LeftAlone(int64(len(locations)))))
 		}
 	}
 	sort.Strings(problems)
 	return problems
+}
+
+// LeftAlone says that so many addresses were not replaced by functions.
+func LeftAlone(addresses int64) string {
+	if addresses == 1 {
+		return "1 address stays as it is"
+	}
+	return text.Counted(addresses, "address") + " stay as they are"
 }
 
 // isFile tells files from the kernel's names for memory without one.

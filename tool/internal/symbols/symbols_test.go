@@ -245,6 +245,19 @@ func TestReadableNames(t *testing.T) {
 	}
 }
 
+func TestAddressesWithoutFile(t *testing.T) {
+	for number, want := range map[int]string{1: "; 1 address stays as it is", 1000: "; 1,000 addresses stay as they are"} {
+		mapping := &profile.Mapping{ID: 1, Start: 0x1000, Limit: 0x9000, File: filepath.Join(t.TempDir(), "missing")}
+		made := &profile.Profile{Mapping: []*profile.Mapping{mapping}}
+		for i := range number {
+			made.Location = append(made.Location, &profile.Location{ID: uint64(i) + 1, Mapping: mapping, Address: 0x1000 + uint64(i)})
+		}
+		if problems := Symbolize(made, Options{}); len(problems) != 1 || !strings.HasSuffix(problems[0], want) {
+			t.Errorf("%q, want %s", problems, want)
+		}
+	}
+}
+
 func TestVDSO(t *testing.T) {
 	content, err := ownVDSO()
 	if err != nil {
