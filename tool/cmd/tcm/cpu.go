@@ -46,7 +46,7 @@ func newCPU() *cobra.Command {
 			if len(program) == 0 {
 				return errors.New("no program to run; usage: tcm " + command.Use)
 			}
-			return run.start(program, rootFlag(command))
+			return run.start(command, program)
 		},
 	}
 	set := command.Flags()
@@ -74,7 +74,7 @@ func addCPUReport(command *cobra.Command, flags *profileFlags) {
 }
 
 // start does not return unless it fails before the program is started.
-func (r *cpuRun) start(program []string, root string) error {
+func (r *cpuRun) start(command *cobra.Command, program []string) error {
 	if r.frequency < 1 || r.frequency > mostFrequency {
 		return fmt.Errorf("--frequency must be from 1 to %d", mostFrequency)
 	}
@@ -84,7 +84,7 @@ func (r *cpuRun) start(program []string, root string) error {
 	if err := prepareOutputs(program, output{flag: "-o", path: &r.output, isProfile: true}, output{flag: "--html", path: &r.flags.html}, output{flag: "--svg", path: &r.flags.svg}); err != nil {
 		return err
 	}
-	library, err := project.ProfilerLibrary(r.library, root)
+	library, err := project.ProfilerLibrary(r.library, rootFlag(command))
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (r *cpuRun) start(program []string, root string) error {
 	if r.perf {
 		variables["CPUPROFILE_PERF_EVENTS"] = "1"
 	}
-	return runner.Exec(root, r.report(program[0]), folder, variables, program)
+	return execute(command, r.report(program[0]), folder, variables, program)
 }
 
 // report is the command that shows the profile at the end.

@@ -119,8 +119,7 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if err := prepareOutputs(program, output{flag: "-o", path: &r.output}); err != nil {
 		return err
 	}
-	root := rootFlag(command)
-	library, err := r.findLibrary(root)
+	library, err := r.findLibrary(rootFlag(command))
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (r *checkedRun) start(command *cobra.Command, program []string) error {
 	if r.checkInterval > 0 {
 		variables["TCMALLOC_CHECK_INTERVAL"] = strconv.FormatUint(r.checkInterval, 10)
 	}
-	return runner.Exec(root, r.report(library, program), folder, variables, program)
+	return execute(command, r.report(library, program), folder, variables, program)
 }
 
 func (r *checkedRun) findLibrary(root string) (string, error) {

@@ -141,8 +141,7 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	default:
 		return fmt.Errorf("--mode %s: expected minimal, normal, strict, draconian or as-is", f.mode)
 	}
-	root := rootFlag(command)
-	library, err := project.FullLibrary(f.library, root)
+	library, err := project.FullLibrary(f.library, rootFlag(command))
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (f *leakFlags) run(command *cobra.Command, words []string) error {
 	}
 	defer folder.Remove()
 	folder.Set("HEAP_CHECK_DUMP_DIRECTORY", folder.Path(""))
-	return runner.Exec(root, f.report(words[0]), folder, variables, words)
+	return execute(command, f.report(words[0]), folder, variables, words)
 }
 
 // leakCheckSymbol is a function that only libraries with the leak checker have.

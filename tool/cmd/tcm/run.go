@@ -50,6 +50,7 @@ func newRun() *cobra.Command {
 			options.Library = path
 			options.Called = commandsOf(called)
 			options.Root = rootFlag(command)
+			complainOfProfiler(command.ErrOrStderr())
 			return runner.Run(options)
 		},
 	}
