@@ -153,7 +153,10 @@ func CheckFrontEnd(ctx context.Context, ask Ask, environment []string) []Check {
 // adviceOn says what to do about a complaint of the allocator.
 func adviceOn(complaint string) string {
 	if name, _, found := strings.Cut(complaint, " is set, but this library has no "); found {
-		return "unset " + name
+		if name == "CPUPROFILE" {
+			return "preload " + project.ProfilerLibraryName + " as well, which has it, or unset " + name
+		}
+		return "use the full library, " + project.FullLibraryName + ", which has it, or unset " + name
 	}
 	return project.Page("tuning.md") + " lists the variables and their values"
 }

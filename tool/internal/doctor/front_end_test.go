@@ -165,7 +165,9 @@ func TestCheckLibrary(t *testing.T) {
 
 func TestAdviceNamesTheVariableOrThePage(t *testing.T) {
 	for complaint, words := range map[string]string{
-		"HEAPPROFILE is set, but this library has no heap profiler; running without it": "unset HEAPPROFILE",
+		"HEAPPROFILE is set, but this library has no heap profiler; running without it": "use the full library, libtcmalloc.so.4, which has it, or unset HEAPPROFILE",
+		"HEAPCHECK is set, but this library has no heap checker; running without it":    "use the full library, libtcmalloc.so.4, which has it, or unset HEAPCHECK",
+		"CPUPROFILE is set, but this library has no CPU profiler; running without it":   "preload libprofiler.so.0 as well, which has it, or unset CPUPROFILE",
 		`TCMALLOC_BACKGROUND="maybe": expected true or false; using false`:              "docs/tuning.md",
 	} {
 		if advice := adviceOn(complaint); !strings.Contains(advice, words) {
