@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -39,6 +40,21 @@ func removeAtEnd(folder *runfolder.Folder) (remove func()) {
 		ending.Lock()
 		folder.Remove()
 	}
+}
+
+// exceptClosedPipe leaves out errors which say that a reader has gone away, and which nobody needs to be told of.
+func exceptClosedPipe(err error) error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var left []error
+		for _, one := range several.Unwrap() {
+			left = append(left, exceptClosedPipe(one))
+		}
+		return errors.Join(left...)
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 // dieBy ends the process by a signal that may be blocked since its start.

@@ -190,6 +190,17 @@ int main(int argc, char** argv) {
 }
 `
 
+func buildLeaking(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	source, program := filepath.Join(folder, "leaking.c"), filepath.Join(folder, "leaking")
+	if err := os.WriteFile(source, []byte(leaking), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	return program
+}
+
 // leaksOf returns a function that calls tcm leaks with the library of this checkout, and a program that leaks.
 func leaksOf(t *testing.T) (leaks func(words ...string) ended, program string) {
 	t.Helper()
@@ -198,16 +209,10 @@ func leaksOf(t *testing.T) (leaks func(words ...string) ended, program string) {
 		t.Skip(err)
 	}
 	tcm := install(t)
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "leaking.c"), filepath.Join(folder, "leaking")
-	if err := os.WriteFile(source, []byte(leaking), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
 	return func(words ...string) ended {
 		t.Helper()
 		return tcm.run(t, append([]string{"leaks", "--library", library}, words...)...)
-	}, program
+	}, buildLeaking(t)
 }
 
 func TestLeaksOfAProgram(t *testing.T) {

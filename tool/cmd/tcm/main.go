@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +33,9 @@ const exitLeaks = 1
 // exitInterrupted is the exit status for a command that was called off.
 const exitInterrupted = 130
 
+// exitClosedPipe is the exit status where nobody reads what is written any more: the one that shells have for SIGPIPE.
+const exitClosedPipe = 128 + int(syscall.SIGPIPE)
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), heeded()...)
 	defer stop()
@@ -51,6 +55,9 @@ func main() {
 	}
 	if errors.Is(err, errLost) {
 		os.Exit(exitUsage)
+	}
+	if exceptClosedPipe(err) == nil {
+		os.Exit(exitClosedPipe)
 	}
 	// Suggestions for a mistyped command end in blank lines.
 	complain(os.Stderr, strings.TrimSpace(err.Error()))

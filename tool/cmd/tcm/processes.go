@@ -35,7 +35,8 @@ func newReport(use string, show func(*cobra.Command, *runfolder.Folder) error) *
 			// A reader of standard error that goes away, or a limit on the size of files, must not leave the folder behind.
 			signal.Ignore(syscall.SIGPIPE, syscall.SIGXFSZ)
 			command.SetErr(text.NewPrintable(command.ErrOrStderr()))
-			return show(command, folder)
+			// The status stays the program's where nobody reads on.
+			return exceptClosedPipe(show(command, folder))
 		},
 	}
 }
