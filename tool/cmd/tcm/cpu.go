@@ -14,7 +14,6 @@ import (
 	"tcm/internal/identify"
 	"tcm/internal/launch"
 	"tcm/internal/project"
-	"tcm/internal/report"
 	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 )
@@ -166,9 +165,9 @@ func (r *cpuReport) show(command *cobra.Command) error {
 		return err
 	}
 	if made.merged == nil {
-		noRoom := r.folder.NoRoom()
-		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: it ended by a signal, or past libc as programs of Go do, is linked statically, or could not write it (%s)\n", r.program, report.CannotWrite(noRoom))
-		return lostFor(noRoom)
+		reason, lost := whyNothing(r.folder, r.program, "libprofiler.a", measured.Signal)
+		fmt.Fprintf(command.ErrOrStderr(), "tcm: %s wrote no CPU profile: %s\n", r.program, reason)
+		return lost
 	}
 	// What cannot be written keeps nothing else from being shown.
 	return errors.Join(r.write(command, made), r.keep(command, made))

@@ -21,7 +21,6 @@ import (
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
-	"tcm/internal/report"
 	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 	"tcm/internal/symbols"
@@ -229,7 +228,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		}
 	}
 	if !checked {
-		err = r.showUnchecked(command.ErrOrStderr())
+		err = r.showUnchecked(command.ErrOrStderr(), measured.Signal)
 	}
 	if leaks {
 		return errLeaks
@@ -238,14 +237,14 @@ func (r *leaksReport) show(command *cobra.Command) error {
 }
 
 // showUnchecked says that nothing is known of the program's own process.
-func (r *leaksReport) showUnchecked(to io.Writer) error {
-	noRoom := r.folder.NoRoom()
-	note := r.program + " was not checked: it ended by a signal or by _exit, does not use the allocator, or could not write what it leaks (" + report.CannotWrite(noRoom) + ")"
+func (r *leaksReport) showUnchecked(to io.Writer, signal int) error {
+	reason, lost := whyNothing(r.folder, r.program, fullArchive, signal)
+	note := r.program + " was not checked: " + reason
 	if r.flags.asJSON {
-		return cmp.Or(writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}}), lostFor(noRoom))
+		return cmp.Or(writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}}), lost)
 	}
 	fmt.Fprintln(to, "tcm:", note)
-	return lostFor(noRoom)
+	return lost
 }
 
 // checkSuffix ends the names of the files that a check at exit writes, after the program and its process.

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tcm/internal/profiles"
+	"tcm/internal/report"
 	"tcm/internal/runfolder"
 	"tcm/internal/text"
 )
@@ -50,6 +51,16 @@ func lostFor(noRoom error) error {
 		return nil
 	}
 	return errLost
+}
+
+// whyNothing says why a program left nothing in the folder of its run. archive is what it can be linked with where nothing
+// can be preloaded. That is no failure of tcm, so that the exit status stays the program's, unless the error is errLost.
+func whyNothing(folder *runfolder.Folder, program, archive string, signal int) (string, error) {
+	if reason := report.Unreachable(program, archive); reason != "" {
+		return reason, nil
+	}
+	noRoom := folder.NoRoom()
+	return report.Unwritten(signal, noRoom), lostFor(noRoom)
 }
 
 // mostProfile bounds what is read of the profile of a process, and what that may become when it is unpacked.

@@ -155,9 +155,9 @@ func TestReasonsThatAreNotKnown(t *testing.T) {
 		letter, words, want string
 		needsRoot           bool
 	}{
-		{"fl", "run", "could write none (it changed its root folder", false},
-		{"fl", "leaks", "could not write what it leaks (it changed its root folder", false},
-		{"rl", "run", "could write none (it changed its root folder", true},
+		{"fl", "run", "could write nothing (it changed its root folder", false},
+		{"fl", "leaks", "could write nothing (it changed its root folder", false},
+		{"rl", "run", "could write nothing (it changed its root folder", true},
 		{"rd", "harden", "no report of a mistake with blocks could be read: ", true},
 	} {
 		t.Run(test.letter+" "+test.words, func(t *testing.T) {

@@ -119,7 +119,7 @@ func newRunReport() *cobra.Command {
 		case !quiet:
 			_, err = fmt.Fprint(command.ErrOrStderr(), made.Text(commands))
 		}
-		heap.folder = folder
+		heap.folder, heap.signal = folder, made.Signal
 		return errors.Join(err, heap.show(command, run, quiet || asJSON))
 	})
 	command.Flags().StringVar(&run.Program, "program", "", "the program")
@@ -136,7 +136,9 @@ func newRunReport() *cobra.Command {
 
 // heapAtExit is what becomes of the heap profiles that the processes of a run wrote.
 type heapAtExit struct {
-	folder        *runfolder.Folder
+	folder *runfolder.Folder
+	// signal is the one that ended the program, 0 if none did.
+	signal        int
 	profile, html string
 }
 
@@ -150,7 +152,7 @@ func (h *heapAtExit) show(command *cobra.Command, run report.Run, quiet bool) er
 		return err
 	}
 	if made.merged == nil {
-		note, lost := noHeapProfile(run, h.folder)
+		note, lost := h.noHeapProfile(run)
 		fmt.Fprintln(command.ErrOrStderr(), "tcm:", note)
 		return lost
 	}
@@ -178,15 +180,17 @@ func (h *heapAtExit) keep(command *cobra.Command, made processProfiles) error {
 	return err
 }
 
-// noHeapProfile says why there is none. That is no failure of tcm, so that the exit status stays the program's, unless
-// the error is errLost.
-func noHeapProfile(run report.Run, folder *runfolder.Folder) (string, error) {
+// fullArchive has what project.FullLibraryName has.
+const fullArchive = "libtcmalloc.a"
+
+// noHeapProfile says why there is none, as whyNothing does.
+func (h *heapAtExit) noHeapProfile(run report.Run) (string, error) {
 	library, err := identify.File(run.Library)
 	if err == nil && library.IsOurs() && !identify.Defines(run.Library, heapProfileSymbol) {
 		return fmt.Sprintf("%s wrote no heap profile: %s is a library without profiles", run.Program, run.Library), nil
 	}
-	noRoom := folder.NoRoom()
-	return fmt.Sprintf("%s wrote no heap profile: it ended by a signal or by _exit, does not use the allocator, or could not write it (%s)", run.Program, report.CannotWrite(noRoom)), lostFor(noRoom)
+	reason, lost := whyNothing(h.folder, run.Program, fullArchive, h.signal)
+	return fmt.Sprintf("%s wrote no heap profile: %s", run.Program, reason), lost
 }
 
 // heapProfileSymbol is a function that only libraries with profiles have.

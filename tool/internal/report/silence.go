@@ -43,10 +43,16 @@ func silence(run Run, result launch.Result) string {
 	if reason := Unreachable(run.Program, "libtcmalloc_minimal.a"); reason != "" {
 		return reason
 	}
-	if result.Signal != 0 {
+	return Unwritten(result.Signal, run.NoRoom)
+}
+
+// Unwritten says why a program that the library was put into left nothing as it exited. signal is the one that ended it, 0
+// if none did.
+func Unwritten(signal int, noRoom error) string {
+	if signal != 0 {
 		return "a signal ended the program before its exit handlers"
 	}
-	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write none (" + CannotWrite(run.NoRoom) + ")"
+	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write nothing (" + CannotWrite(noRoom) + ")"
 }
 
 // idle says why a program that left figures allocated nothing.
