@@ -31,7 +31,7 @@ func newDemo() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run real programs under glibc's malloc and under TCMalloc, side by side",
-		Args:  cobra.NoArgs,
+		Args:  noWords,
 		RunE:  func(command *cobra.Command, _ []string) error { return flags.run(command) },
 	}
 	set := command.Flags()

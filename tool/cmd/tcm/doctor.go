@@ -28,7 +28,7 @@ func newDoctor() *cobra.Command {
 			"itself), runs a small program under it to learn which caches it uses and why, and says what to do.\n" +
 			"The exit status is 1 if there is a problem.",
 		Example: "  tcm doctor\n  TCMALLOC_FRONT_END=per_cpu tcm doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    noWords,
 		RunE: func(command *cobra.Command, _ []string) error {
 			path, err := project.Library(library, rootFlag(command))
 			if err != nil && library != "" {

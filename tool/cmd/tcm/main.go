@@ -126,6 +126,14 @@ func ofFlag(err error) error {
 	return fmt.Errorf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), reason)
 }
 
+// noWords refuses words behind a command that has no use for any.
+func noWords(command *cobra.Command, words []string) error {
+	if len(words) > 0 {
+		return fmt.Errorf("%s takes no arguments, and %q is one; see %[1]s --help", command.CommandPath(), words[0])
+	}
+	return nil
+}
+
 func rootFlag(command *cobra.Command) string {
 	root, err := command.Flags().GetString("root")
 	if err != nil {

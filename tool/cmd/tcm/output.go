@@ -39,7 +39,7 @@ func newVersion() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the tool",
-		Args:  cobra.NoArgs,
+		Args:  noWords,
 		RunE: func(command *cobra.Command, _ []string) error {
 			output := command.OutOrStdout()
 			if asJSON {

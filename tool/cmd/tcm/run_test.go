@@ -498,6 +498,10 @@ func TestWordsThatAreNone(t *testing.T) {
 		{"bench --json= --runs 0", `--json "": expected a name to write to; see tcm bench --help`},
 		{"bench --out= --runs 0", `--out "": expected a name to write to; see tcm bench --help`},
 		{"demo --out= x", `--out "": expected a name to write to; see tcm demo --help`},
+		{"symbolize a b", `one file is copied at a time, and "b" is another; usage: tcm symbolize [flags] [FILE]`},
+		{"doctor x", `tcm doctor takes no arguments, and "x" is one; see tcm doctor --help`},
+		{"demo x", `tcm demo takes no arguments, and "x" is one; see tcm demo --help`},
+		{"version x y", `tcm version takes no arguments, and "x" is one; see tcm version --help`},
 		{"help nosuch", `unknown command "nosuch" for "tcm"`},
 		{"help run nosuch", `unknown command "nosuch" for "tcm run"`},
 	} {

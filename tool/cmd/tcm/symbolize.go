@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 
@@ -22,7 +23,7 @@ func newSymbolize() *cobra.Command {
 			"by the functions there, inlined ones included, with files and lines as far as the debugging information of the\n" +
 			"file tells, or what is installed apart. All other lines stay as they are. A file that is not the one that ran is not used.",
 		Example: "  ./server 2>&1 | tcm symbolize\n  tcm symbolize server.log",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOneFile,
 		RunE: func(command *cobra.Command, words []string) error {
 			input := command.InOrStdin()
 			if len(words) == 1 && words[0] != "-" {
@@ -38,6 +39,13 @@ func newSymbolize() *cobra.Command {
 	}
 	addSymbolFlags(command, &options)
 	return command
+}
+
+func atMostOneFile(command *cobra.Command, names []string) error {
+	if len(names) > 1 {
+		return fmt.Errorf("one file is copied at a time, and %q is another; usage: tcm %s", names[1], command.Use)
+	}
+	return nil
 }
 
 func addSymbolFlags(command *cobra.Command, options *symbols.Options) {
