@@ -17,6 +17,7 @@ import (
 
 	"tcm/internal/bench"
 	"tcm/internal/launch"
+	"tcm/internal/temporary"
 )
 
 // sqliteScript builds an indexed table in memory and asks it questions.
@@ -126,7 +127,7 @@ func chooseWorkload(workloads []bench.Workload, build bench.Build) (bench.Worklo
 // runRedis measures a server while redis-benchmark, which runs without the allocator, asks it.
 func (d *Demo) runRedis(server, client string) runFunc {
 	return func(ctx context.Context, variables map[string]string) (Figures, error) {
-		folder, err := os.MkdirTemp("", "tcm-demo-")
+		folder, err := temporary.Folder("tcm-demo-", "the server and its socket")
 		if err != nil {
 			return Figures{}, err
 		}

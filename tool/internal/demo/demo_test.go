@@ -8,6 +8,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -65,5 +66,14 @@ func TestOneRoundIsNoPlural(t *testing.T) {
 		if !strings.Contains(conditions.String(), want) {
 			t.Error(conditions.String())
 		}
+	}
+}
+
+func TestServerWithoutFolder(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	_, err := (&Demo{}).runRedis("redis-server", "redis-benchmark")(context.Background(), nil)
+	if err == nil || !strings.Contains(err.Error(), " in "+missing+": ") || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Error(err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"tcm/internal/bench"
 	"tcm/internal/launch"
+	"tcm/internal/temporary"
 	"tcm/internal/text"
 )
 
@@ -154,7 +155,7 @@ func (c *Collector) words() []string { return append(c.Build.Words(c.Workload), 
 
 // simulate runs the workload under callgrind with a memory of this kind.
 func (c *Collector) simulate(ctx context.Context, allocator bench.Allocator, behind memory, what string) (*Profile, error) {
-	folder, err := os.MkdirTemp("", "tcm-explain-")
+	folder, err := temporary.Folder("tcm-explain-", "the profiles of callgrind")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func (c *Collector) systemCalls(ctx context.Context, allocator bench.Allocator) 
 		c.Progress(allocator.Name + ": no system calls without strace: apt-get install strace")
 		return nil, nil
 	}
-	table, err := os.CreateTemp("", "tcm-explain-")
+	table, err := temporary.File("tcm-explain-", "what strace counts")
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (c *Collector) systemCalls(ctx context.Context, allocator bench.Allocator) 
 }
 
 func (c *Collector) neighbours(ctx context.Context, allocator bench.Allocator) (Neighbours, error) {
-	counts, err := os.CreateTemp("", "tcm-explain-")
+	counts, err := temporary.File("tcm-explain-", "what is counted of neighbouring blocks")
 	if err != nil {
 		return Neighbours{}, err
 	}

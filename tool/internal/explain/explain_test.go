@@ -265,3 +265,16 @@ func TestFailuresAreTold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestCollectWithoutFolder(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	collector := Collector{Progress: func(string) {}}
+	_, ofProfiles := collector.simulate(context.Background(), bench.Allocator{}, memory{}, "x")
+	_, ofCounts := collector.neighbours(context.Background(), bench.Allocator{})
+	for _, err := range []error{ofProfiles, ofCounts} {
+		if err == nil || !strings.Contains(err.Error(), " in "+missing+": ") || !strings.Contains(err.Error(), "TMPDIR") {
+			t.Error(err)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"tcm/internal/launch"
+	"tcm/internal/temporary"
 	"tcm/internal/text"
 )
 
@@ -273,7 +274,7 @@ func (s *Set) fromDebian(ctx context.Context, peer Peer, log io.Writer) error {
 			return nil
 		}
 	}
-	directory, err := os.MkdirTemp("", "tcm-peer-")
+	directory, err := temporary.Folder("tcm-peer-", "the package "+peer.Package)
 	if err != nil {
 		return err
 	}

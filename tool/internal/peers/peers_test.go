@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -179,4 +180,13 @@ func TestSignOfLife(t *testing.T) {
 	}()
 	stop()
 	close(output)
+}
+
+func TestPackageWithoutFolder(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	err := (&Set{}).fromDebian(context.Background(), Peer{Package: "tcm-no-such-package"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "tcm-no-such-package in "+missing+": ") || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Error(err)
+	}
 }

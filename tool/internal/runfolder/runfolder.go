@@ -24,6 +24,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tcm/internal/temporary"
 	"tcm/internal/text"
 )
 
@@ -59,9 +60,9 @@ type Folder struct {
 func Make(prefix string) (*Folder, error) { return makeFolder(prefix, os.Geteuid() == 0) }
 
 func makeFolder(prefix string, isShared bool) (*Folder, error) {
-	outer, err := os.MkdirTemp("", prefix)
+	outer, err := temporary.Folder(prefix, "the figures, profiles and reports of the run")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a folder for the figures, profiles and reports of the run in %s: %w; TMPDIR can name another folder", os.TempDir(), text.WithoutPath(err))
+		return nil, err
 	}
 	var secret [16]byte
 	// Read ends the program rather than return an error.
