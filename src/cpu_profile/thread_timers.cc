@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "system/clock.h"
+#include "system/thread_exists.h"
 
 namespace tcmalloc {
 namespace {

@@ -10,7 +10,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <string_view>
 
 #include "base/message.h"
@@ -61,10 +60,6 @@ void DeleteTimer(KernelTimer timer) { ::syscall(SYS_timer_delete, timer); }
 // and 2 the precise clock.
 clockid_t ThreadCpuClock(pid_t thread) {
   return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6);
-}
-
-bool ThreadExists(pid_t thread) {
-  return ::syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
 }
 
 pid_t OwnThread() { return system_calls.gettid(); }

@@ -35,7 +35,6 @@ void DeleteTimer(KernelTimer timer);
 
 // The clock of the CPU time of a thread of this process.
 clockid_t ThreadCpuClock(pid_t thread);
-bool ThreadExists(pid_t thread);
 pid_t OwnThread();
 // Returns when a thread of this process started, in clock ticks since the machine did; 0 if that is
 // not known. Tells a thread from an earlier one of its number.

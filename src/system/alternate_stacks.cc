@@ -10,6 +10,7 @@
 
 #include "system/signal_mask.h"
 #include "system/system_calls.h"
+#include "system/thread_exists.h"
 
 namespace tcmalloc {
 namespace {
@@ -21,10 +22,6 @@ constexpr size_t kMostOfHandler = 4096;
 
 constinit AlternateStacks alternate_stacks;
 constinit std::atomic<bool> are_unfit{false};
-
-bool Runs(pid_t thread) {
-  return ::syscall(SYS_tgkill, getpid(), thread, 0) == 0 || errno != ESRCH;
-}
 
 // Returns where a stack for signals begins, null if it is none.
 const void* StartOf(const stack_t& stack) {
@@ -61,7 +58,7 @@ bool AlternateStacks::Change(pid_t thread, const void* before, const void* after
   const uint64_t held = words_[taken.place].exchange(taken.word, std::memory_order_relaxed);
   // The stack may be in the memory of one whose thread has ended.
   return held != taken.word && (held & ~kThreadBits) == (taken.word & ~kThreadBits) &&
-         Runs(static_cast<pid_t>(held & kThreadBits));
+         ThreadExists(static_cast<pid_t>(held & kThreadBits));
 }
 
 int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept {

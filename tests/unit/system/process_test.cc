@@ -1,22 +1,25 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// The small headers: clock, random numbers, auxiliary vector, table of calls.
+// The small headers: clock, random numbers, auxiliary vector, threads, table of calls.
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "system/auxv.h"
 #include "system/clock.h"
 #include "system/random.h"
 #include "system/resident.h"
 #include "system/system_calls.h"
+#include "system/thread_exists.h"
 
 namespace tcmalloc {
 namespace {
@@ -100,6 +103,26 @@ TEST_F(ProcessTest, SeedWithoutTheKernelsBytesComesFromTheClock) {
   std::set<uint64_t> seeds;
   for (int i = 0; i < 100; ++i) seeds.insert(RandomSeed(1));
   EXPECT_EQ(seeds.size(), 100u);
+}
+
+TEST_F(ProcessTest, ThreadsExistUntilTheyEnd) {
+  EXPECT_TRUE(ThreadExists(::gettid()));
+  pid_t ended = 0;
+  std::thread([&] {
+    ended = ::gettid();
+    EXPECT_TRUE(ThreadExists(ended));
+  }).join();
+  // The kernel lets others join a thread before its number is free.
+  while (::syscall(SYS_tgkill, ::getpid(), ended, 0) == 0) std::this_thread::yield();
+  EXPECT_FALSE(ThreadExists(ended));
+}
+
+TEST_F(ProcessTest, ThreadsThatMayNotBeAskedForExist) {
+  system_calls.tgkill = [](pid_t, pid_t, int) {
+    errno = EPERM;
+    return -1;
+  };
+  EXPECT_TRUE(ThreadExists(::gettid()));
 }
 
 TEST_F(ProcessTest, RealCallsFailAsLibcsDo) {
