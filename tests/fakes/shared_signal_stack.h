@@ -6,9 +6,9 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
+
+#include "fakes/require.h"
 
 namespace tcmalloc::testing {
 
@@ -27,9 +27,7 @@ class SharedSignalStack {
       stack.ss_size = sizeof(bytes_);
       stack_t now = {};
       const bool taken = sigaltstack(&stack, &before_) == 0 && sigaltstack(nullptr, &now) == 0;
-      if (taken && now.ss_sp == bytes_) return;
-      std::fprintf(stderr, "the kernel has another stack\n");
-      std::_Exit(1);
+      Require(taken && now.ss_sp == bytes_, "the kernel has another stack");
     }
     ~Holder() { sigaltstack(&before_, nullptr); }
     Holder(const Holder&) = delete;

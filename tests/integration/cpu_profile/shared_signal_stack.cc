@@ -16,18 +16,15 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/require.h"
+
 namespace {
 
+using tcmalloc::testing::Require;
 using tcmalloc::testing::SharedSignalStack;
 
 constexpr int kThreads = 3;
 constexpr int kTicks = 50;
-
-void Require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::_Exit(1);
-}
 
 int TicksTaken() {
   ProfilerState state = {};

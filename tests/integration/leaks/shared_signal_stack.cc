@@ -8,23 +8,18 @@
 #include <gperftools/heap-checker.h>
 
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "fakes/require.h"
+
 namespace {
 
+using tcmalloc::testing::Require;
 using tcmalloc::testing::SharedSignalStack;
 
 constexpr int kThreads = 3;
-
-void Require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::_Exit(1);
-}
 
 // Runs threads while `look` is called, each with the shared stack if `shared` says so.
 template <typename Look>
