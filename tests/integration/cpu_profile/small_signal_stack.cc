@@ -63,7 +63,7 @@ bool ProfileOn(size_t stack_bytes) {
 }  // namespace
 
 int main() {
-  constexpr size_t kLittle = 256;
+  constexpr size_t kLittle = 1024;
   const size_t of_kernel = getauxval(AT_MINSIGSTKSZ);
   return ProfileOn(std::max(kStack, of_kernel + kPage)) && ProfileOn(of_kernel + kLittle) ? 0 : 1;
 }
