@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "system/alternate_stacks.h"
+
 // libc's own name of sigaction, before which nobody stands.
 extern "C" int __sigaction(int signal, const struct sigaction* action, struct sigaction* old);
 
@@ -31,15 +33,13 @@ bool ProgramAction::Install(int signal) {
   sigfillset(&action.sa_mask);
   sigdelset(&action.sa_mask, signal);
   for (const int fault : kFaults) sigdelset(&action.sa_mask, fault);
-  bool avoids = false;
+  bool avoids = AlternateStacksAreUnfit();
   do {
-    // Pairs with the store in AvoidAlternateStacks: either that call finds this handler, or it is
-    // seen here.
-    avoids = avoids_alternate_stacks_.load(std::memory_order_seq_cst);
+    avoids = AlternateStacksAreUnfit();
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER | (avoids ? 0 : SA_ONSTACK);
     if (__sigaction(signal, &action, nullptr) != 0) return false;
-    // Pairs with the store in AvoidAlternateStacks, as above.
-  } while (avoids != avoids_alternate_stacks_.load(std::memory_order_seq_cst));
+    // Either Reinstall finds this handler, or its reason is seen here.
+  } while (avoids != AlternateStacksAreUnfit());
   return true;
 }
 
@@ -63,9 +63,7 @@ bool ProgramAction::IsInPlace() const {
   return __sigaction(signal(), nullptr, &now) == 0 && now.sa_sigaction == handler_;
 }
 
-void ProgramAction::AvoidAlternateStacks() noexcept {
-  // Pairs with the loads in Install.
-  if (avoids_alternate_stacks_.exchange(true, std::memory_order_seq_cst)) return;
+void ProgramAction::Reinstall() {
   const int taken = signal();
   if (taken != 0 && IsInPlace()) Install(taken);
 }

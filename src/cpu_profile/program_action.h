@@ -24,7 +24,9 @@ class ProgramAction {
 
   constexpr ProgramAction() = default;
 
-  // Returns false for the signal of a fault, and if the kernel refuses. One thread at a time.
+  // Returns false for the signal of a fault, and if the kernel refuses. The handler runs on the
+  // stack for signals where a thread has one, because runtimes such as those of Go and OCaml keep
+  // little room on others, but not where AlternateStacksAreUnfit. One thread at a time.
   bool Take(int signal, Handler handler);
   // Returns 0 if no signal was taken.
   int signal() const {
@@ -35,11 +37,10 @@ class ProgramAction {
   // Returns false if something other than the profiler's handler gets the signal.
   bool IsInPlace() const;
 
-  // Runs the profiler's handler on the stacks of the threads themselves from now on, because the
-  // program has threads that share one for signals. Until then it runs on a stack for signals where
-  // a thread has one: runtimes such as those of Go and OCaml keep little room on others. May be
-  // called in signal handlers, and at any time by any thread.
-  void AvoidAlternateStacks() noexcept;
+  // To be called once AlternateStacksAreUnfit: the profiler's handler, where it is in place, runs
+  // on the stacks of the threads themselves from now on. May be called in signal handlers, and at
+  // any time by any thread.
+  void Reinstall();
 
   // Acts as sigaction does for the taken signal. May be called in signal handlers.
   void Exchange(const struct sigaction* action, struct sigaction* old);
@@ -63,7 +64,6 @@ class ProgramAction {
   bool Install(int signal);
 
   std::atomic<int> signal_{0};
-  std::atomic<bool> avoids_alternate_stacks_{false};
   Handler handler_ = nullptr;
   std::atomic<unsigned> next_{0};
   std::atomic<unsigned> current_{0};

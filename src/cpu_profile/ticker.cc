@@ -10,6 +10,7 @@
 
 #include "base/attributes.h"
 #include "base/message.h"
+#include "system/alternate_stacks.h"
 #include "system/clock.h"
 
 namespace tcmalloc {
@@ -89,6 +90,7 @@ bool Ticker::StartTimers() {
   next_update_ns_.store(0, std::memory_order_relaxed);
   Message problem;
   problem << "no CPU profile is taken: ";
+  CallWhenAlternateStacksAreUnfit([] { ticker.action().Reinstall(); });
   if (!action_.Take(settings_.timer_signal, OnSignal)) {
     Warn(problem << "signal " << settings_.timer_signal << " cannot be handled");
     return false;

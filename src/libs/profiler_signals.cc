@@ -1,10 +1,8 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
 // Stands before libc's functions that set signal handlers, so that a program that sets or resets
-// the profiler's signal neither stops the profile nor is ended by a timer, and before the one that
-// sets the stack of handlers, so that the profiler's does not run on one that threads share. Only
-// the shared libraries can: in a static program libc's functions are in one file with what calls
-// them.
+// the profiler's signal neither stops the profile nor is ended by a timer. Only the shared
+// libraries can: in a static program libc's functions are in one file with what calls them.
 
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +12,6 @@
 
 #include "base/attributes.h"
 #include "cpu_profile/ticker.h"
-#include "system/alternate_stacks.h"
 
 namespace {
 
@@ -108,12 +105,6 @@ TCMALLOC_EXPORT int siginterrupt(int number, int interrupts) noexcept {
     action.sa_flags |= SA_RESTART;
   }
   return sigaction(number, &action, nullptr);
-}
-
-TCMALLOC_EXPORT int sigaltstack(const stack_t* stack, stack_t* old) noexcept {
-  const int result = tcmalloc::SetAlternateStack(stack, old);
-  if (tcmalloc::AlternateStacksAreUnfit()) tcmalloc::ticker.action().AvoidAlternateStacks();
-  return result;
 }
 
 }  // extern "C"

@@ -1,7 +1,7 @@
 // Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
 //
-// Stands before libc's function that sets the stack of signal handlers, so that the leak checker
-// does not hold threads on one that they share.
+// Stands before libc's function that sets the stack of signal handlers, so that neither the leak
+// checker nor the profiler handles signals on stacks that threads share or that are too small.
 
 #include <signal.h>
 

@@ -22,10 +22,20 @@ constexpr size_t kMostOfHandler = 4096;
 
 constinit AlternateStacks alternate_stacks;
 constinit std::atomic<bool> are_unfit{false};
+constinit std::atomic<void (*)()> on_unfit{nullptr};
 
 // Returns where a stack for signals begins, null if it is none.
 const void* StartOf(const stack_t& stack) {
   return (stack.ss_flags & SS_DISABLE) == 0 ? stack.ss_sp : nullptr;
+}
+
+void NoteUnfit() {
+  // Pairs with the load in AlternateStacksAreUnfit: either the function is found here, or whoever
+  // gave it finds the stacks unfit.
+  if (are_unfit.exchange(true, std::memory_order_seq_cst)) return;
+  // Pairs with the store in CallWhenAlternateStacksAreUnfit.
+  void (*const f)() = on_unfit.load(std::memory_order_seq_cst);
+  if (f != nullptr) f();
 }
 
 // Looks at the stack that the running thread has in place of `before`.
@@ -36,7 +46,7 @@ void NoteStacks(const stack_t& before) {
   const bool is_shared = alternate_stacks.Change(system_calls.gettid(), StartOf(before), start);
   const bool is_small =
       start != nullptr && now.ss_size < ::getauxval(AT_MINSIGSTKSZ) + kMostOfHandler;
-  if (is_shared || is_small) are_unfit.store(true, std::memory_order_relaxed);
+  if (is_shared || is_small) NoteUnfit();
 }
 
 }  // namespace
@@ -78,6 +88,14 @@ int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept {
   return error == 0 ? 0 : -1;
 }
 
-bool AlternateStacksAreUnfit() noexcept { return are_unfit.load(std::memory_order_relaxed); }
+bool AlternateStacksAreUnfit() noexcept {
+  // Pairs with the exchange in NoteUnfit.
+  return are_unfit.load(std::memory_order_seq_cst);
+}
+
+void CallWhenAlternateStacksAreUnfit(void (*f)()) {
+  // Pairs with the load in NoteUnfit.
+  on_unfit.store(f, std::memory_order_seq_cst);
+}
 
 }  // namespace tcmalloc

@@ -52,6 +52,11 @@ int SetAlternateStack(const stack_t* stack, stack_t* old) noexcept;
 // They run on the stack of the thread then.
 bool AlternateStacksAreUnfit() noexcept;
 
+// Has `f` called at that moment, where it is still to come: once, in the thread whose stack it is,
+// with the program's signals blocked. The last function that was given is the one of the process.
+// Thread safe.
+void CallWhenAlternateStacksAreUnfit(void (*f)());
+
 }  // namespace tcmalloc
 
 #endif  // TCMALLOC_SYSTEM_ALTERNATE_STACKS_H_

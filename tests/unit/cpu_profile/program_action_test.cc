@@ -3,8 +3,13 @@
 #include "cpu_profile/program_action.h"
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+
+#include "system/alternate_stacks.h"
 
 namespace tcmalloc {
 namespace {
@@ -73,25 +78,45 @@ bool RunsOnAlternateStack() {
   return (action.sa_flags & SA_ONSTACK) != 0;
 }
 
-TEST(ProgramActionTest, AvoidsAlternateStacks) {
-  ProgramAction on_own_stack;
-  const auto handler = [](int, siginfo_t*, void*) {};
-  ASSERT_TRUE(on_own_stack.Take(SIGURG, handler));
-  EXPECT_TRUE(RunsOnAlternateStack());
-  on_own_stack.AvoidAlternateStacks();
-  EXPECT_FALSE(RunsOnAlternateStack());
-  EXPECT_TRUE(on_own_stack.IsInPlace());
-  signal(SIGURG, SIG_IGN);
-  ASSERT_TRUE(on_own_stack.Take(SIGURG, handler));
-  EXPECT_FALSE(RunsOnAlternateStack()) << "taken again";
+// Makes the threads' stacks for signals unfit for the rest of the process.
+void TakeSmallStack() {
+  static char bytes[size_t{64} << 10];
+  stack_t stack = {};
+  stack.ss_sp = bytes;
+  stack.ss_size = ::getauxval(AT_MINSIGSTKSZ) + 2048;
+  if (SetAlternateStack(&stack, nullptr) != 0) _exit(2);
 }
 
-// What replaced the profiler's handler stays.
-TEST(ProgramActionTest, AvoidsAlternateStacksWhereItWasReplaced) {
+void EndUnless(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "%s\n", what);
+  _exit(1);
+}
+
+[[noreturn]] void ReinstallAndEnd() {
+  ProgramAction action;
+  const auto handler = [](int, siginfo_t*, void*) {};
+  EndUnless(action.Take(SIGURG, handler), "not taken");
+  EndUnless(RunsOnAlternateStack(), "on the stack of the thread");
+  TakeSmallStack();
+  action.Reinstall();
+  EndUnless(!RunsOnAlternateStack(), "on a small stack");
+  EndUnless(action.IsInPlace(), "not in place");
+  signal(SIGURG, SIG_IGN);
+  EndUnless(action.Take(SIGURG, handler), "not taken again");
+  EndUnless(!RunsOnAlternateStack(), "on a small stack again");
+  _exit(0);
+}
+
+TEST(ProgramActionTest, AvoidsAlternateStacksThatAreUnfit) {
+  EXPECT_EXIT(ReinstallAndEnd(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(ProgramActionTest, ReinstallsNothingWhereItWasReplaced) {
   ProgramAction replaced;
   ASSERT_TRUE(replaced.Take(SIGURG, [](int, siginfo_t*, void*) {}));
   signal(SIGURG, SIG_IGN);
-  replaced.AvoidAlternateStacks();
+  replaced.Reinstall();
   EXPECT_FALSE(replaced.IsInPlace());
 }
 

@@ -3,6 +3,7 @@
 #include "system/alternate_stacks.h"
 
 #include <gtest/gtest.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -71,6 +72,28 @@ TEST(AlternateStacksTest, FailuresAreTheKernels) {
   errno = 0;
   EXPECT_EQ(SetAlternateStack(&old, nullptr), 0);
   EXPECT_EQ(errno, 0);
+}
+
+// Takes a stack for signals with this much more than what the kernel puts there. Returns 0 if
+// stacks count as unfit thereafter and the function was called, 1 if neither is so.
+int TakeStackWith(size_t more) {
+  static int calls = 0;
+  static char bytes[size_t{256} << 10];
+  CallWhenAlternateStacksAreUnfit([] { ++calls; });
+  stack_t stack = {};
+  stack.ss_sp = bytes;
+  stack.ss_size = ::getauxval(AT_MINSIGSTKSZ) + more;
+  if (SetAlternateStack(&stack, nullptr) != 0) return 2;
+  ++stack.ss_size;
+  if (SetAlternateStack(&stack, nullptr) != 0) return 2;
+  if (calls == 1 && AlternateStacksAreUnfit()) return 0;
+  return calls == 0 && !AlternateStacksAreUnfit() ? 1 : 3;
+}
+
+// A process that has seen one keeps that in mind.
+TEST(AlternateStacksTest, ASmallOneIsToldOnce) {
+  EXPECT_EXIT(_exit(TakeStackWith(2048)), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(TakeStackWith(16384)), ::testing::ExitedWithCode(1), "");
 }
 
 }  // namespace
