@@ -20,7 +20,10 @@
 #include "leak_check/suppressions.h"
 #include "recorder/profile_name.h"
 #include "system/futex.h"
+#include "system/signal_mask.h"
+#include "system/stack_switch.h"
 #include "system/system_calls.h"
+#include "unwind/readable_memory.h"
 
 extern "C" {
 int __cxa_atexit(void (*f)(void*), void* argument, void* object) noexcept;
@@ -107,6 +110,7 @@ struct LeakChecker::CheckJob {
   uint64_t first_sequence;
   bool say_if_clean;
   CheckOutcome outcome;
+  uintptr_t stack;  // of the program
 };
 
 bool LeakChecker::InOtherProcess() const { return ::getpid() != process_; }
@@ -232,7 +236,7 @@ void LeakChecker::EndWithStatus() const {
 // variable yet; all that takes room is below.
 CheckOutcome LeakChecker::Check(const char* name, uint64_t first_sequence, bool say_if_clean) {
   if (!active()) return {};
-  CheckJob job = {name, first_sequence, say_if_clean, {}};
+  CheckJob job = {name, first_sequence, say_if_clean, {}, 0};
   CallWithRegistersOnStack(RunJob, &job);
   return job.outcome;
 }
@@ -253,7 +257,8 @@ void LeakChecker::RunJob(uintptr_t stack, void* argument) {
   int cancel_state = PTHREAD_CANCEL_ENABLE;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   if (leak_checker.lock_.Lock()) {
-    leak_checker.Run(job, stack);
+    job->stack = stack;
+    RunWithRoom(job);
     leak_checker.lock_.Unlock();
   } else {
     Warn(Message() << "leak check " << job->name
@@ -263,7 +268,19 @@ void LeakChecker::RunJob(uintptr_t stack, void* argument) {
   errno = saved_errno;
 }
 
-void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
+// A stack of the check's own is no root, because the search knows nothing of its mapping.
+void LeakChecker::RunWithRoom(CheckJob* job) {
+  constexpr size_t kRoom = size_t{64} << 10;
+  constexpr size_t kOwnStack = size_t{256} << 10;
+  const auto run = [](void* to_run) { leak_checker.Run(static_cast<CheckJob*>(to_run)); };
+  if (IsReadable(job->stack - kRoom, kRoom)) return run(job);
+  const Scratch<char> own(kOwnStack);
+  if (own.data() == nullptr) return run(job);
+  const SignalsBlocked blocked;
+  CallOnStack(own.data() + own.size(), run, job);
+}
+
+void LeakChecker::Run(CheckJob* job) {
   const Options& options = heap.options();
   const std::string_view name = job->name;
   SnapshotResult* result = NewResult();
@@ -292,7 +309,7 @@ void LeakChecker::Run(CheckJob* job, uintptr_t stack) {
   request.root_regions = {regions, region_count};
   request.live_words = live_words.words();
   const uintptr_t main_frame = main_frame_;
-  request.own_stack = main_frame != 0 ? main_frame : stack;
+  request.own_stack = main_frame != 0 ? main_frame : job->stack;
   MapsText maps;
   const SnapshotOutcome outcome = TakeSnapshot(request, &maps, result);
   const CheckReport report = {name, *result, blocks, options};

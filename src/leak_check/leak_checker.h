@@ -88,7 +88,9 @@ class LeakChecker {
   int StatusAfterCheck(int status) const;
   static void RunAtExit(void* self);
   static void RunJob(uintptr_t stack, void* argument);
-  void Run(CheckJob* job, uintptr_t stack);
+  // Runs it on the thread's stack, or on another one if too little is left of that.
+  static void RunWithRoom(CheckJob* job);
+  void Run(CheckJob* job);
   static void Tell(const struct CheckReport& report, MapsText* maps, bool say_if_clean);
   bool InOtherProcess() const;
 

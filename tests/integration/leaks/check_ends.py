@@ -14,13 +14,18 @@ import tempfile
 PROGRAM = pathlib.Path(os.environ["TCM_TEST_BIN_DIR"]) / "tests" / sys.argv[1]
 STATIC = PROGRAM.name.endswith("static")
 FOUND = "detected leaks of 100 bytes in 1 objects"
+CLEAN = "no leaks"
 REFUSED = "was not made"
 
 # The way to end, status, line on stderr. A static program is checked by a handler of exit.
-STATIC_WAYS = ("thread", "handler_of_exit", "destructor", "child", "stderr_closed", "all_closed")
+STATIC_WAYS = ("thread", "small_stack", "clean_small_stack", "signal_stack", "handler_of_exit",
+               "destructor", "child", "stderr_closed", "all_closed")
 CASES = [
     ("return", 1, FOUND),
     ("thread", 1, FOUND),
+    ("small_stack", 1, FOUND),
+    ("clean_small_stack", 5, CLEAN),
+    ("signal_stack", 1, FOUND),
     ("many_threads", 1, "detected leaks of"),
     ("first_thread", 1, FOUND),
     ("handler_of_exit", 1, FOUND),

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -38,6 +38,37 @@ __attribute__((noinline)) void ClearStack() {
 
 void ExitInThread() {
   std::thread([] { std::exit(5); }).join();
+}
+
+// In a thread with the smallest stack, which alone leads to a block.
+void ExitOnSmallStack() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, static_cast<size_t>(PTHREAD_STACK_MIN));
+  const auto body = [](void*) -> void* {
+    void* volatile kept = std::malloc(200);
+    std::exit(kept != nullptr ? 5 : 6);
+  };
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, body, nullptr) == 0) pthread_join(thread, nullptr);
+}
+
+// In a handler of the only thread, on a stack above a page without access.
+void ExitOnSignalStack() {
+  constexpr size_t kPage = size_t{64} << 10;
+  constexpr size_t kStack = size_t{16} << 10;
+  void* memory =
+      mmap(nullptr, kPage + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kPage, PROT_NONE) != 0) return;
+  stack_t stack = {};
+  stack.ss_sp = static_cast<char*>(memory) + kPage;
+  stack.ss_size = kStack;
+  struct sigaction action = {};
+  action.sa_handler = [](int) { std::exit(5); };
+  action.sa_flags = SA_ONSTACK;
+  sigaltstack(&stack, nullptr);
+  sigaction(SIGUSR1, &action, nullptr);
+  raise(SIGUSR1);
 }
 
 // One thread makes the check; the others must not end the process meanwhile.
@@ -139,6 +170,9 @@ struct Way {
 
 constexpr Way kWays[] = {
     {"thread", ExitInThread},
+    {"small_stack", ExitOnSmallStack},
+    {"clean_small_stack", ExitOnSmallStack},
+    {"signal_stack", ExitOnSignalStack},
     {"many_threads", ExitInManyThreads},
     {"first_thread", ExitOfTheFirstThread},
     {"handler_of_exit", ExitInHandlerOfExit},
@@ -162,10 +196,11 @@ constexpr Way kWays[] = {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  if (std::strcmp(argv[1], "during_check") != 0) Leak();
+  const std::string way_name = argv[1];
+  if (way_name != "during_check" && way_name != "clean_small_stack") Leak();
   ClearStack();
   for (const Way& way : kWays) {
-    if (std::strcmp(argv[1], way.name) == 0) way.end();
+    if (way_name == way.name) way.end();
   }
   return 0;
 }
