@@ -89,6 +89,7 @@ void SlowPath::FreeOtherTo(Entry entry, Span* span, const void* block) {
   }
   if (TCMALLOC_UNLIKELY(span->sample() != 0)) NoteSampleFreed(span->sample());
   heap.page_heap().Delete(span);
+  heap.housekeeping().NoteBlockFreed();
 }
 
 size_t SlowPath::OwnCachedBytes() const {

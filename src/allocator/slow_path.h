@@ -65,7 +65,10 @@ class SlowPath {
   // and gives some memory back if the heap holds more than it should.
   void FollowLimits() const {
     const PageHeap& pages = heap.page_heap();
-    if (TCMALLOC_UNLIKELY(heap.HasGrown())) NoteHeapGrowth(heap.TakeGrowth());
+    if (TCMALLOC_UNLIKELY(heap.HasGrown())) {
+      NoteHeapGrowth(heap.TakeGrowth());
+      Housekeeping::LookSoon();
+    }
     if (TCMALLOC_UNLIKELY(heap.growth_steps().IsDue(pages.committed()))) heap.MakeWay(OwnCache());
     if (TCMALLOC_UNLIKELY(heap.peak().IsDue(pages.committed()))) heap.UpdatePeak();
     if (TCMALLOC_LIKELY(!heap.limits().IsDue(pages.committed(), pages.spans_served()))) return;

@@ -280,6 +280,16 @@ void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   });
 }
 
+void Heap::ReturnSomeCached(ThreadHeader* own, size_t most) {
+  own != nullptr ? Cache::Of(own)->ReturnSome(static_cast<int64_t>(most))
+                 : cpus_.MakeWay(page_heap().committed().bytes());
+}
+
+void Heap::ReturnLists(ThreadHeader* own) {
+  if (own != nullptr && Cache::Of(own)->full_bytes() == 0) Cache::Of(own)->Flush();
+  lists_.ForEach([](uint8_t, Transfer& transfer, Central&) { transfer.Drain(); });
+}
+
 uint64_t Heap::WantedThreadCacheBytes() {
   const uint64_t wanted = options_.max_total_thread_cache_bytes;
   if (wanted != kDefaultTotalThreadCacheBytes) return wanted;

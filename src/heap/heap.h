@@ -212,6 +212,9 @@ class Heap final : private HousekeepingHost {
   void ReturnUnused(SourceTurns& turns, uint32_t count) override;
   size_t FullBytes(ThreadHeader* own) override;
   TCMALLOC_COLD void ReturnLargeObjects(ThreadHeader* own) override;
+  TCMALLOC_COLD PeakStats CountInUse() override;
+  TCMALLOC_COLD void ReturnSomeCached(ThreadHeader* own, size_t most) override;
+  TCMALLOC_COLD void ReturnLists(ThreadHeader* own) override;
   bool RefreshLimits(int64_t now, Limits::Reader reader) override TCMALLOC_EXCLUDES(limits_.lock());
   bool FollowsCgroup() override;
   bool IsAwaited() override;
@@ -235,7 +238,6 @@ class Heap final : private HousekeepingHost {
   static int LimitedCpus();
   // Adds up the contents of all caches. Visits each of them.
   TCMALLOC_COLD CachedMemory CountCached();
-  TCMALLOC_COLD PeakStats CountInUse();
 
   SpinLock initialization_lock_{LockRank::kInitialization};
   std::atomic<bool> initialized_{false};

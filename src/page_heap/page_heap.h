@@ -79,7 +79,7 @@ class PageHeap {
   virtual Length ReleaseAtLeast(Length n, ReleaseCause cause) = 0;
 
   // Gives back the memory that is due according to ReleaseDecay, but at most `most` pages. Returns
-  // the number of pages; if it is `most`, more may be due. `now` is in nanoseconds. Keeps errno.
+  // the number of pages; unless it is 0, more may be due. `now` is in nanoseconds. Keeps errno.
   Length ReleaseUnused(uint64_t now, Length most) {
     return ReleaseUnused(now, most, ReleaseCause::kAllocator);
   }
@@ -104,10 +104,13 @@ class PageHeap {
     return pacer_.rate();
   }
 
-  // Makes all free memory due: see ReleaseDecay.
-  void MakeFreeDue() TCMALLOC_EXCLUDES(lock_) {
+  enum class Demand : bool { kMayReturn, kIsOver };
+  // Makes `n` free pages due, or all if there are fewer: see ReleaseDecay. If demand is over, the
+  // heap forgets what the program needed lately.
+  TCMALLOC_COLD void MakeDue(Length n, Demand demand) TCMALLOC_EXCLUDES(lock_) {
     SpinLockHolder holder(lock_);
-    decay_.MakeFreeDue();
+    decay_.MakeDue(n);
+    demand_is_over_ = demand == Demand::kIsOver;
   }
 
   // Bounds the pages that may be resident, PageHeapStats::committed; 0 for no bound. A request that
@@ -200,6 +203,7 @@ class PageHeap {
   ReleasePacer pacer_ TCMALLOC_GUARDED_BY(lock_);
   ReleaseDecay decay_ TCMALLOC_GUARDED_BY(lock_);
   bool aggressive_decommit_ TCMALLOC_GUARDED_BY(lock_) = false;
+  bool demand_is_over_ TCMALLOC_GUARDED_BY(lock_) = false;
   Length limit_ TCMALLOC_GUARDED_BY(lock_);
   Length least_growth_ TCMALLOC_GUARDED_BY(lock_);
   Length most_growth_ TCMALLOC_GUARDED_BY(lock_) = kMaxGrowth;

@@ -97,6 +97,7 @@ class PageHeapBase : public PageHeap {
     freed_.store(freed().pages() + n.pages(), std::memory_order_relaxed);
   }
 
+  bool HasReleased() const TCMALLOC_REQUIRES(lock_) { return events_.releases > 0; }
   bool HasLimit() const TCMALLOC_REQUIRES(lock_) { return limit_ != Length(0); }
   bool AllowedByLimit(Length n) const TCMALLOC_REQUIRES(lock_) {
     return !HasLimit() || spans_.committed() + n <= limit_;

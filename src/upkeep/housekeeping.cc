@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "page_heap/release/release_decay.h"
 #include "size_class/size_classes.h"
@@ -67,6 +68,12 @@ void Housekeeping::Step(ThreadHeader* own) {
   --owed_steps_;
 }
 
+void Housekeeping::NoteBlockFreed() const {
+  const PageHeap& pages = host_.Pages();
+  const Length mark(shrink_mark_.load(std::memory_order_relaxed));
+  if (TCMALLOC_UNLIKELY(pages.committed() < mark + pages.free_now())) LookSoon();
+}
+
 void Housekeeping::ReturnOverdrafts(ThreadHeader* own) {
   if (!TryBegin()) return;
   const uint64_t now = Now();
@@ -78,7 +85,8 @@ void Housekeeping::ReturnOverdrafts(ThreadHeader* own) {
 
 // One thread does the work that is left over, again and again; the others look in passing.
 bool Housekeeping::Poll(ThreadHeader* own) {
-  polls_left_ = kPollsPerLook;
+  const bool early = polls_left_ < -1;
+  polls_left_ = early ? static_cast<int8_t>(-polls_left_ - 1) : kPollsPerLook;
   if (host_.MayBeOverdrawn()) ReturnOverdrafts(own);
   if (delegates_.load(std::memory_order_relaxed) > 0) return false;
   const uint64_t step_ns = step_ns_.load(std::memory_order_relaxed);
@@ -92,11 +100,13 @@ bool Housekeeping::Poll(ThreadHeader* own) {
   const uint64_t now = Now();
   NotePause(now, step_ns);
   CountSteps(now, step_ns);
-  // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call.
+  // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
+  // unless that may be the last one of a heap that shrinks.
   const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
-  ReleaseExcess(own);
-  if (!read && (owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed)))
-    WorkForLimitedTime(now, own);
+  if (!early) ReleaseExcess(own);
+  const Length paid = FollowShrinking(now, own);
+  const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
+  if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
   errno = saved_errno;
   End();
   return backlog_.load(std::memory_order_relaxed);
@@ -108,28 +118,64 @@ void Housekeeping::ReleaseExcess(ThreadHeader* own) {
   if (own != nullptr) free += Length(host_.FullBytes(own) >> kPageShift);
   const Length committed = host_.Pages().committed();
   if (TCMALLOC_LIKELY(!excess_.CycleBegins(free, committed, host_.Pages().freed()))) return;
+  BeginCycle(free, own);
+}
+
+void Housekeeping::BeginCycle(Length free, ThreadHeader* own) {
   const std::optional<uint64_t> resident = ResidentBytes();
   if (!resident.has_value() || !excess_.IsExcessive(*resident, free)) return;
   host_.ReturnLargeObjects(own);
-  host_.Pages().MakeFreeDue();
+  host_.Pages().MakeDue(Length::Max(), PageHeap::Demand::kMayReturn);
+  backlog_.store(true, std::memory_order_relaxed);
+}
+
+// Returns how many pages the running thread may give back without regard to time, because it freed
+// a share of them.
+Length Housekeeping::FollowShrinking(uint64_t now, ThreadHeader* own) {
+  const PageHeap& pages = host_.Pages();
+  const Length freed = pages.freed() - std::exchange(freed_then_, pages.freed());
+  const Length committed = pages.committed();
+  const Length used = committed - std::min(pages.free_now(), committed);
+  const bool is_idle = !shrink_.Look(now, used, committed);
+  const Length paid(freed.pages() * kPaidShare);
+  if (!is_idle) Shrink(now, used, paid, own);
+  shrink_mark_.store(shrink_.mark().pages(), std::memory_order_relaxed);
+  return shrink_.shrinking() ? paid : Length(0);
+}
+
+void Housekeeping::Shrink(uint64_t now, Length used, Length paid, ThreadHeader* own) {
+  PageHeap& pages = host_.Pages();
+  if (shrink_.is_count_due()) {
+    shrink_.NoteCount(used);
+    if (!ShrinkWatch::IsNearlyEmpty(host_.CountInUse().in_use, pages.committed())) return;
+    shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()));
+  }
+  if (!shrink_.shrinking()) return pages.MakeDue(Length(0), PageHeap::Demand::kMayReturn);
+  host_.ReturnSomeCached(own, std::max(paid.bytes(), kCachedAtOnce));
+  if (shrink_.TakeTurn()) host_.ReturnLists(own);
+  ReturnIdleObjects(own);
+  pages.MakeDue(ShrinkWatch::PagesDue(pages.free_now()), PageHeap::Demand::kIsOver);
   backlog_.store(true, std::memory_order_relaxed);
 }
 
 // Asks the page heap last: memory that idle caches give it then counts as free for as long as they
 // were idle.
-void Housekeeping::WorkForLimitedTime(uint64_t began, ThreadHeader* own) {
+void Housekeeping::WorkForLimitedTime(uint64_t began, Length paid, ThreadHeader* own) {
   bool done = false;
   uint64_t pause = 0;
+  Length released;
   do {
     if (owed_steps_ > 0) {
       Step(own);
     } else {
-      done = host_.Pages().ReleaseUnused(began, kMostAtOnce) < kMostAtOnce;
+      const Length last = host_.Pages().ReleaseUnused(began, kMostAtOnce);
+      done = last == Length(0);
+      released += last;
     }
     const uint64_t now = Now();
     pause = now > began ? now - began : kPauseNs;
-  } while (!done && pause < kPauseNs);
-  backlog_.store(!done, std::memory_order_relaxed);
+  } while (!done && (pause < kPauseNs || released < paid));
+  backlog_.store(!done || shrink_.shrinking(), std::memory_order_relaxed);
   if (pause > longest_pause_ns_.load(std::memory_order_relaxed)) {
     longest_pause_ns_.store(pause, std::memory_order_relaxed);
   }
@@ -163,7 +209,7 @@ Length Housekeeping::ReleaseByTime(uint64_t now, uint64_t step_ns) {
   do {
     last = host_.Pages().ReleaseUnused(now, kMostInBackground, ReleaseCause::kBackground);
     released += last;
-  } while (last == kMostInBackground && !host_.IsAwaited());
+  } while (last > Length(0) && !host_.IsAwaited());
   backlog_.store(false, std::memory_order_relaxed);
   return released;
 }

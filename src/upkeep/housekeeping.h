@@ -17,6 +17,8 @@
 #include "transfer/source_turns.h"
 #include "upkeep/excess_watch.h"
 #include "upkeep/limits.h"
+#include "upkeep/peak.h"
+#include "upkeep/shrink_watch.h"
 
 namespace tcmalloc {
 
@@ -46,6 +48,15 @@ class HousekeepingHost {
   virtual size_t FullBytes(ThreadHeader* own) = 0;
   // Returns the objects of a page and more in the cache of `own` and in the transfer caches.
   virtual void ReturnLargeObjects(ThreadHeader* own) = 0;
+
+  // Returns what is in use now. Visits every cache.
+  virtual PeakStats CountInUse() = 0;
+  // Returns about `most` bytes of objects that the cache of `own` keeps to the spans; without one,
+  // what the caches of CPUs did not need.
+  virtual void ReturnSomeCached(ThreadHeader* own, size_t most) = 0;
+  // Returns the objects in the lists that `own` uses, if that is no long work, and in the transfer
+  // caches.
+  virtual void ReturnLists(ThreadHeader* own) = 0;
 
   // Follows the limits of control groups at `now`, in nanoseconds of a monotonic clock. Returns
   // false, at once, if there is nothing to read yet. May change errno.
@@ -93,6 +104,13 @@ class Housekeeping {
   TCMALLOC_ALWAYS_INLINE bool PollIsDue() const {
     return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
+  // Called after a span was freed that was a block. Few such frees empty a heap, so if it may
+  // shrink the next look comes at once.
+  void NoteBlockFreed() const;
+  // Lets the next look come at the end of this slow path. Called when the heap has grown.
+  static void LookSoon() {
+    if (polls_left_ > 0) polls_left_ = static_cast<int8_t>(-polls_left_);
+  }
   // Keeps the caches of threads within their total, and does some of the work that is due by time.
   // `own` is as in HousekeepingHost. Returns true if this thread should call it again soon, because
   // more is due than it has done.
@@ -100,7 +118,7 @@ class Housekeeping {
 
   // Does all the work that is due, however long it takes. Returns the nanoseconds until the next
   // call; 0 if there is nothing to be done, ever.
-  uint64_t RunAll();
+  TCMALLOC_COLD uint64_t RunAll();
 
   // While somebody calls RunAll regularly, Poll need not do anything.
   void AddDelegate() { delegates_.fetch_add(1, std::memory_order_relaxed); }
@@ -124,6 +142,10 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
+  // Who frees a page in a heap that shrinks may have to give so many back.
+  static constexpr uintptr_t kPaidShare = 8;
+  // Returning so many bytes of objects takes a fifth of a millisecond.
+  static constexpr size_t kCachedAtOnce = size_t{1} << 20;
   // The time between two looks for caches that hold more than their shares.
   static constexpr uint64_t kOverdraftLookNs = 10'000'000;
   // The longest time between two rounds while memory is given back at a speed, or while limits of
@@ -143,13 +165,17 @@ class Housekeeping {
   // Release pairs with the acquire in TryBegin.
   void End() { busy_.store(false, std::memory_order_release); }
   TCMALLOC_COLD void ReturnOverdrafts(ThreadHeader* own);
-  void ReleaseExcess(ThreadHeader* own);
-  void WorkForLimitedTime(uint64_t began, ThreadHeader* own);
-  Length ReleaseByTime(uint64_t now, uint64_t step_ns);
-  Length ReleaseAtSpeed(uint64_t now);
-  uint64_t WaitAfter(Length released, uint64_t step_ns);
+  TCMALLOC_ALWAYS_INLINE void ReleaseExcess(ThreadHeader* own);
+  TCMALLOC_COLD void BeginCycle(Length free, ThreadHeader* own);
+  TCMALLOC_ALWAYS_INLINE Length FollowShrinking(uint64_t now, ThreadHeader* own);
+  TCMALLOC_COLD void Shrink(uint64_t now, Length used, Length paid, ThreadHeader* own);
+  // Goes on until `paid` pages have gone back, or a bounded time has passed, whichever is later.
+  void WorkForLimitedTime(uint64_t began, Length paid, ThreadHeader* own);
+  TCMALLOC_COLD Length ReleaseByTime(uint64_t now, uint64_t step_ns);
+  TCMALLOC_COLD Length ReleaseAtSpeed(uint64_t now);
+  TCMALLOC_COLD uint64_t WaitAfter(Length released, uint64_t step_ns);
 
-  // Slow paths of this thread before it looks at the clock.
+  // Slow paths of this thread before it looks at the clock; negative if it should look before.
   static constinit thread_local int8_t polls_left_ __attribute__((tls_model("initial-exec")));
 
   HousekeepingHost& host_;
@@ -160,7 +186,8 @@ class Housekeeping {
   std::atomic<uint64_t> speed_{0};
   std::atomic<uint64_t> speed_since_{0};  // when it was set
   std::atomic<int> delegates_{0};
-  std::atomic<bool> backlog_{false};  // more is due than was released at once
+  std::atomic<bool> backlog_{false};       // more is due than was released at once
+  std::atomic<uintptr_t> shrink_mark_{0};  // pages, as shrink_ had it at the last look
   std::atomic<uint64_t> longest_pause_ns_{0};
   std::atomic<uint64_t> steps_{0};
   // Guarded by busy_.
@@ -174,6 +201,8 @@ class Housekeeping {
   double speed_rest_ = 0;    // bytes that were due then and did not go, or too many that did
   SourceTurns turns_;        // of transfer caches
   ExcessWatch excess_;
+  ShrinkWatch shrink_;
+  Length freed_then_;  // when a thread last looked
 };
 
 }  // namespace tcmalloc

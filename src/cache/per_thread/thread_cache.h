@@ -249,6 +249,8 @@ class ThreadCache : private FastLists, public ListNode {
   // Returns to the spans what each class keeps of which none was needed since the last call, if it
   // has kManyIdleBytes. Called when the heap has grown.
   TCMALLOC_COLD void MakeWay();
+  // Returns of what classes keep about `most` bytes to the spans, less if the objects are short.
+  TCMALLOC_COLD void ReturnSome(int64_t most);
   // Returns all objects of a closed cache, except lists that an interrupted fast path is using.
   void Flush() { FlushFrom(1); }
   // Flushes class `first` and all larger ones.
@@ -299,6 +301,8 @@ class ThreadCache : private FastLists, public ListNode {
   static constexpr uint8_t kMaxOverages = 3;
   static constexpr uint8_t kMostStrays = 128;
   static constexpr uint32_t kChainsAtOnce = 16;
+  // Returning an object to its span takes as long as so many bytes of larger ones.
+  static constexpr int64_t kBytesPerObject = 32;
   static constexpr int kMostCounted = 8;
   // For each full chain that a collection returns of a class in use, as many others that were not
   // needed stay.

@@ -167,6 +167,20 @@ void ThreadCache<Sources>::MakeWay() {
 }
 
 template <SourceTable Sources>
+void ThreadCache<Sources>::ReturnSome(int64_t most) {
+  int64_t objects = most / kBytesPerObject + 1;
+  for (uint8_t c = 1; c < kSizeClassCount; ++c) {
+    const int64_t kept = states_[c].kept;
+    if (kept == 0) continue;
+    const int64_t count = std::min({kept, objects, most / SizeOf(c) + 1});
+    ReturnOldest(c, static_cast<uint32_t>(count), Past::kCaches);
+    objects -= count;
+    most -= count * SizeOf(c);
+    if (objects <= 0 || most <= 0) return;
+  }
+}
+
+template <SourceTable Sources>
 void ThreadCache<Sources>::FlushFull(uint8_t c) {
   for (Chain chain = PopKept(c); !chain.empty(); chain = PopKept(c)) InsertInBatches(c, chain);
   BiasedLockHolder holder(chains_lock_);

@@ -78,9 +78,11 @@ class GrowingHugepage {
     const bool is_unused = unused.first <= first && first + kLength <= unused.end();
     return is_unused && (apart_ < kMostApart || !IsApart(first));
   }
-  // Asks for that hugepage. None must be begun. Keeps errno.
-  void Begin(System& system, PageRange taken) {
+  // Asks for that hugepage. None must be begun. Keeps errno. If it `was_used`, small pages may have
+  // been there before they went back; the kernel gives a hugepage only where it has forgotten them.
+  void Begin(System& system, PageRange taken, bool was_used) {
     const PageId first = HugepageOf(taken);
+    if (was_used) ForgetSmallPages(system, first);
     if (!Advise(system, first, HugeAdvice::kHugepage)) return;
     if (IsApart(first)) ++apart_;
     begun_ = used_to_ = last_ = first;
@@ -115,6 +117,13 @@ class GrowingHugepage {
   }
   // Returns true if a hugepage there would cost mappings.
   bool IsApart(PageId first) const { return first != last_ && first != last_ + kLength; }
+  // Since Linux 6.14 the page table of a hugepage goes if all of it is given back at once.
+  static void ForgetSmallPages(System& system, PageId first) {
+    ReleaseRequest request{first.start(), kLength.bytes()};
+    const int saved_errno = errno;
+    system.Release(&request, 1);
+    errno = saved_errno;
+  }
   static bool Advise(System& system, PageId first, HugeAdvice advice) {
     const int saved_errno = errno;
     const bool taken = system.AdviseHuge(first.start(), kLength.bytes(), advice);

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "page_heap/fit.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc {
 namespace {
@@ -331,12 +332,21 @@ Span* HeapSpans::MergeRun(Length n, Length alignment, Length most_returned) {
   return span;
 }
 
-Span* HeapSpans::BeginRelease(Length most) {
+// Returns the page of `span` from which on no more than `most` pages go.
+PageId HeapSpans::CutForRelease(const Span* span, Length most, Cuts cuts) {
+  constexpr Length kHugepage = Length::FromBytesCeil(kHugePageSize);
+  const PageId cut = span->end() - most;
+  return cuts == Cuts::kAnywhere ? cut : PageId(AlignUp(cut.index(), kHugepage.pages()));
+}
+
+Span* HeapSpans::BeginRelease(Length most, Cuts cuts) {
   Span* span = free_.Longest();
   if (span == nullptr) return nullptr;
   if (span->length > most) {
+    const PageId cut = CutForRelease(span, most, cuts);
+    if (cut >= span->end()) return nullptr;
     free_.Remove(span);
-    Span* tail = SplitTail(span, span->length - most);
+    Span* tail = SplitTail(span, cut - span->first);
     free_.Insert(span);
     if (tail != nullptr) {
       free_.Insert(tail);

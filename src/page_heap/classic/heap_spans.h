@@ -93,9 +93,13 @@ class HeapSpans {
   // null, with nothing changed, if no memory for a record can be had.
   Span* SplitTail(Span* span, Length n);
 
-  // Takes a longest free span, or its last `most` pages if it is longer, for release to the system.
-  // It is kInTransit until EndRelease. Returns null if there is none.
-  TCMALLOC_COLD Span* BeginRelease(Length most);
+  // If it is kAtHugepages, what goes of a long span begins where a hugepage does. One that the
+  // kernel gave then goes as a whole, and can be had again.
+  enum class Cuts : bool { kAnywhere, kAtHugepages };
+  // Takes a longest free span, or of its end at most `most` pages if it is longer, for release to
+  // the system. It is kInTransit until EndRelease. Returns null if there is none, or no place for a
+  // cut.
+  TCMALLOC_COLD Span* BeginRelease(Length most, Cuts cuts);
   void BeginRelease(Span* free);
   // `released` is true if the system took the span, `zeroed` if all of it reads as zero now. Its
   // `details` say already what they say of a returned span.
@@ -160,6 +164,7 @@ class HeapSpans {
   // Returns the page of a free or returned span at which n pages begin.
   PageId StartIn(const Span* span, Length n, const Placement& placement) const;
   Span* FindInZone(Span::State state, Length n, PageId near) const;
+  TCMALLOC_ALWAYS_INLINE static PageId CutForRelease(const Span* span, Length most, Cuts cuts);
   void Retire(Span* record);
   TCMALLOC_ALWAYS_INLINE void NoteTaken(Span* span, Length n);
   TCMALLOC_ALWAYS_INLINE static void ShareOffset(Span* head, Span* tail, uintptr_t pages);

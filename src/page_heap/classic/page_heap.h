@@ -40,6 +40,7 @@ namespace tcmalloc {
 template <typename System>
 class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   using Base = PageHeapBase<System, HeapSpans>;
+  using Cuts = HeapSpans::Cuts;
   using Base::aggressive_decommit_, Base::decay_, Base::lock_, Base::pacer_, Base::spans_;
 
  public:
@@ -87,7 +88,7 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
     SpinLockHolder holder(lock_);
     // Callers do not know of the pages that become free here, and want so many others to go.
     n += growing_hugepage_.is_begun() ? EndHugepage() : Length(0);
-    return this->ReleaseLocked(n, Base::Cut::kNever, cause);
+    return this->ReleaseLocked(n, Base::Cut::kNever, cause, Cuts::kAnywhere);
   }
 
   Length ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) final
@@ -96,8 +97,11 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
     if (growing_hugepage_.is_begun()) EndHugepage();
     growth_offset_.NoteTime(now);
     growth_cap_.NoteTime(now, decay_.half_life_ns(), InUse());
-    const Length due = decay_.PagesDue(now, spans_.free());
-    return this->ReleaseLocked(std::min(due, most), Base::Cut::kExactly, cause);
+    const Length due = std::min(decay_.PagesDue(now, spans_.free()), most);
+    const Length released =
+        this->ReleaseLocked(due, Base::Cut::kExactly, cause, Cuts::kAtHugepages);
+    if (released > Length(0)) return released;
+    return this->ReleaseLocked(due, Base::Cut::kExactly, cause, Cuts::kAnywhere);
   }
 
  private:
@@ -179,7 +183,7 @@ Span* ClassicPageHeap<System>::AllocateSlow(Length n, const Placement& placement
   OffsetGrowth(n);
   int retries = 0;
   do {
-    if (!this->MakeRoom(n)) continue;
+    if (!this->MakeRoom(n, Cuts::kAnywhere)) continue;
     if (Span* found = FindAnywhere(n, placement)) return TakeFrom(found, n, placement);
   } while (this->MayRetry(&retries));
   return nullptr;
@@ -211,7 +215,7 @@ Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Place
   const PageRange taken{span->first, n};
   if (growing_hugepage_.Begins(taken, unused)) {
     if (growing_hugepage_.is_begun()) EndHugepage();
-    growing_hugepage_.Begin(this->system_, taken);
+    growing_hugepage_.Begin(this->system_, taken, this->HasReleased());
   }
   return span;
 }
@@ -277,7 +281,8 @@ void ClassicPageHeap<System>::OffsetGrowth(Length n) {
     growth_offset_.NoteTime(static_cast<uint64_t>(MonotonicNanoseconds()));
     if (!growth_offset_.MayPay(spans_.retaken(), spans_.committed())) return;
   }
-  growth_offset_.NoteReleased(this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kGrowth));
+  growth_offset_.NoteReleased(
+      this->ReleaseLocked(due, Base::Cut::kExactly, ReleaseCause::kGrowth, Cuts::kAnywhere));
 }
 
 template <typename System>
@@ -322,7 +327,7 @@ void ClassicPageHeap<System>::Truncate(Span* span, Length n) {
 
 template <typename System>
 Length ClassicPageHeap<System>::ReleasePaced() {
-  Span* span = spans_.BeginRelease(kMaxPacedRelease);
+  Span* span = spans_.BeginRelease(kMaxPacedRelease, Cuts::kAnywhere);
   return span != nullptr ? this->ReleaseAlone(span) : Length(0);
 }
 

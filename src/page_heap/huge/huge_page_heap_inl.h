@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace tcmalloc {
 
@@ -196,6 +197,7 @@ void HugePageHeap<System>::AdviseBroken() {
 template <typename System>
 Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCause cause) {
   SpinLockHolder holder(lock_);
+  if (std::exchange(this->demand_is_over_, false)) demand_ = DemandWindow();
   if (decay_.half_life_ns() > 0) demand_.Advance(now, decay_.half_life_ns(), spans_.in_use());
   const Length due = std::min(decay_.PagesDue(now, spans_.free()), most);
   Length released = this->ReleaseLocked(due, Base::Cut::kExactly, cause, Breaking::kForbidden);

@@ -58,9 +58,10 @@ class ReleaseDecay {
     takes_ = 0;
   }
 
-  // Makes all free memory due, however lately it was needed, until some of it is taken.
-  void MakeFreeDue() {
-    if (step_ns_ != 0) excess_ = Length::Max();
+  // Makes `n` free pages due, or all if there are fewer, however lately they were needed, until
+  // they are taken or this is called again.
+  void MakeDue(Length n) {
+    if (step_ns_ != 0) excess_ = n;
   }
 
   // Notes that `n` free pages were released, whether they were due or not.

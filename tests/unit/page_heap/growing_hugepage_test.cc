@@ -58,7 +58,7 @@ class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
   void Take(Growing* growing, PageRange taken, PageRange unused) {
     if (!growing->Begins(taken, unused)) return;
     if (growing->is_begun()) growing->End(heap_.system);
-    growing->Begin(heap_.system, taken);
+    growing->Begin(heap_.system, taken, false);
   }
 
   static constexpr uintptr_t kFirst = Growing::kLeastHeap.pages() / kHuge;
@@ -82,6 +82,22 @@ TEST_F(GrowingHugepageTest, ASpanThatCrossesIntoOneBeginsIt) {
   New(1);
   for (uintptr_t used = 1; used <= kHuge; used += kLongest) New(kLongest);
   EXPECT_EQ(advice().back(), std::pair(kFirst + 1, HugeAdvice::kHugepage));
+}
+
+// The kernel keeps the tables of small pages that went back in parts.
+TEST_F(GrowingHugepageTest, OneThatMayHaveBeenUsedIsGivenBackAsAWholeFirst) {
+  MakeLarge();
+  New(1);
+  EXPECT_TRUE(heap_.system.released().empty()) << "nothing went back yet";
+  heap_->Delete(New(1));
+  EXPECT_EQ(heap_->ReleaseAtLeast(Length(1)), Length(kHuge - 1));
+  const size_t before = heap_.system.released().size();
+  for (uintptr_t i = 0; i < kHuge; ++i) New(1);
+  EXPECT_EQ(advice().back(), std::pair(kFirst + 1, HugeAdvice::kHugepage));
+  ASSERT_EQ(heap_.system.released().size(), before + 1);
+  const FakeSystemMemory::Block block = heap_.system.released().back();
+  EXPECT_EQ(block.start, heap_.system.begin() + (kFirst + 1) * kHugePageSize);
+  EXPECT_EQ(block.bytes, kHugePageSize);
 }
 
 TEST_F(GrowingHugepageTest, ASmallHeapAsksForNone) {

@@ -6,9 +6,11 @@
 
 #include <memory>
 
+#include "base/bits.h"
 #include "fakes/fake_metadata.h"
 #include "pages/metadata_arena.h"
 #include "pages/page_map.h"
+#include "system/transparent_hugepages.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -47,6 +49,32 @@ class HeapSpansTest : public ::testing::Test {
   std::unique_ptr<PageMap> map_ = std::make_unique<PageMap>(arena_);
   HeapSpans spans_{*map_, arena_};
 };
+
+TEST_F(HeapSpansTest, WhatGoesBackOfALongSpanBeginsAtAHugepage) {
+  constexpr Length kHugepage = Length::FromBytesCeil(kHugePageSize);
+  constexpr PageId kFirst(1 << 14);
+  static_assert(IsAligned(kFirst.index(), kHugepage.pages()));
+  Add(kFirst, 3 * kHugepage.pages() + 5);
+  Span* span = spans_.Free(TakeNew(3 * kHugepage.pages() + 5));
+  const auto release = [this](Length most) {
+    Span* part = spans_.BeginRelease(most, HeapSpans::Cuts::kAtHugepages);
+    if (part == nullptr) return PageRange{};
+    const PageRange pages{part->first, part->length};
+    spans_.EndRelease(part, /*released=*/true, /*zeroed=*/true);
+    return pages;
+  };
+  const PageRange rest = release(kHugepage);
+  EXPECT_EQ(rest.first, kFirst + kHugepage + kHugepage + kHugepage);
+  EXPECT_EQ(rest.length, Length(5));
+  EXPECT_EQ(release(kHugepage - Length(1)).length, Length(0)) << "no place for a cut";
+  const PageRange last = release(kHugepage + Length(1));
+  EXPECT_EQ(last.first, kFirst + kHugepage + kHugepage);
+  EXPECT_EQ(last.length, kHugepage);
+  EXPECT_EQ(span->length, kHugepage + kHugepage);
+  span = spans_.BeginRelease(Length(7), HeapSpans::Cuts::kAnywhere);
+  EXPECT_EQ(span->length, Length(7));
+  spans_.EndRelease(span, /*released=*/true, /*zeroed=*/true);
+}
 
 TEST_F(HeapSpansTest, MemoryThatNobodyTouchedIsNotRetaken) {
   TakeNew(60);

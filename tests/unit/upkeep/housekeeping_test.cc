@@ -6,14 +6,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "cache/thread_header.h"
 #include "fakes/fake_metadata.h"
 #include "page_heap/system_page_heap.h"
 #include "system/system_calls.h"
+#include "unit/mebibytes.h"
 
 namespace tcmalloc::testing {
 namespace {
@@ -42,6 +45,16 @@ class FakeHost final : public HousekeepingHost {
   void ReturnUnused(SourceTurns&, uint32_t count) override { classes += count; }
   size_t FullBytes(ThreadHeader*) override { return 0; }
   void ReturnLargeObjects(ThreadHeader*) override {}
+  PeakStats CountInUse() override {
+    ++counts;
+    return {.committed = Length(0), .in_use = in_use, .physical = 0};
+  }
+  void ReturnSomeCached(ThreadHeader* own, size_t most) override {
+    ++pieces;
+    largest_piece = std::max(largest_piece, most);
+    last_own = own;
+  }
+  void ReturnLists(ThreadHeader*) override { ++turns; }
   bool RefreshLimits(int64_t, Limits::Reader reader) override {
     ++reads;
     last_reader = reader;
@@ -64,6 +77,11 @@ class FakeHost final : public HousekeepingHost {
   int cpu_rounds = 0;
   uint32_t classes = 0;
   int reads = 0;
+  int counts = 0;
+  int pieces = 0;
+  size_t largest_piece = 0;
+  int turns = 0;
+  uint64_t in_use = 0;
   Limits::Reader last_reader = Limits::Reader::kAllocating;
 
  private:
@@ -175,6 +193,93 @@ TEST_F(HousekeepingTest, WithoutReleaseByTimeItRunsForCgroupsAlone) {
   EXPECT_EQ(housekeeping_.RunAll(), kSecondNs);
   EXPECT_EQ(host_.reads, 1);
   EXPECT_EQ(host_.visited, 0u);
+}
+
+// Nearly all of a heap that a process of the test's size could have is freed. Objects in caches, of
+// which the host says nothing, could be in use.
+class ShrinkingHeapTest : public HousekeepingTest {
+ protected:
+  static constexpr size_t kBlocks = 32;
+
+  ShrinkingHeapTest() {
+    host_.Pages().set_release_rate(0);
+    for (Span*& block : blocks_) {
+      block = host_.Pages().New(MiB(8));
+      std::memset(block->start(), 1, block->bytes());
+    }
+    Look();
+  }
+
+  // As a slow path that frees blocks does at its end.
+  void Look() {
+    while (housekeeping_.PollIsDue() && housekeeping_.Poll(&own_)) {
+    }
+  }
+  void FreeUpTo(size_t count) {
+    for (; freed_ < count; ++freed_) {
+      host_.Pages().Delete(blocks_[freed_]);
+      housekeeping_.NoteBlockFreed();
+      if (housekeeping_.PollIsDue()) housekeeping_.Poll(&own_);
+    }
+  }
+  Length committed() { return host_.Pages().stats().committed(); }
+
+  Span* blocks_[kBlocks];
+  size_t freed_ = 0;
+};
+
+TEST_F(ShrinkingHeapTest, ItGivesBackAllBeforeTheLastFreeReturns) {
+  Housekeeping::LookSoon();
+  Look();
+  FreeUpTo(kBlocks);
+  EXPECT_LE(committed(), MiB(1));
+  EXPECT_GT(host_.pieces, 0);
+  EXPECT_GE(host_.largest_piece, 8 * MiB(8).bytes()) << "eight times what was freed";
+  EXPECT_EQ(host_.last_own, &own_);
+}
+
+TEST_F(ShrinkingHeapTest, ItGivesBackAllEvenIfLimitsAreReadMeanwhile) {
+  Housekeeping::LookSoon();
+  Look();
+  host_.read_limits = true;
+  FreeUpTo(kBlocks);
+  EXPECT_LE(committed(), MiB(1));
+}
+
+TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhileMuchIsInUse) {
+  host_.in_use = MiB(100).bytes();
+  Housekeeping::LookSoon();
+  Look();
+  FreeUpTo(kBlocks);
+  EXPECT_GE(committed(), MiB(8 * kBlocks));
+  EXPECT_GT(host_.counts, 0);
+  EXPECT_LT(host_.counts, 100);
+  EXPECT_EQ(host_.pieces, 0);
+}
+
+TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhereNothingGoesBackByTime) {
+  housekeeping_.set_half_life(0);
+  Housekeeping::LookSoon();
+  Look();
+  FreeUpTo(kBlocks);
+  EXPECT_GE(committed(), MiB(8 * kBlocks));
+  EXPECT_EQ(host_.counts, 0);
+}
+
+TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
+  system_calls.madvise = [](void*, size_t, int) { return -1; };
+  system_calls.process_madvise = [](int, const iovec*, size_t, int, unsigned) -> ssize_t {
+    return -1;
+  };
+  FreeUpTo(kBlocks - 1);
+  system_calls.madvise = real_system_calls.madvise;
+  system_calls.process_madvise = real_system_calls.process_madvise;
+  host_.Pages().New(MiB(64));
+  const Length before = committed();
+  EXPECT_GT(before, MiB(64 + 8)) << "what was due could not go";
+  Look();
+  for (int i = 0; i < 100; ++i) housekeeping_.Poll(&own_);
+  EXPECT_EQ(committed(), before);
 }
 
 TEST_F(HousekeepingTest, InAForkedChildNobodyIsAtIt) {

@@ -305,6 +305,18 @@ TEST_F(ThreadCacheBinsTest, AnIdleClassMakesWay) {
   EXPECT_EQ(cache_->full_bytes(), 0u);
 }
 
+TEST_F(ThreadCacheBinsTest, WhatIsKeptGoesInPieces) {
+  Scatter(k64);
+  const size_t kept = cache_->full_bytes();
+  ASSERT_GT(kept, kBytes / 2);
+  cache_->ReturnSome(kBytes / 8);
+  const size_t left = cache_->full_bytes();
+  EXPECT_LT(left, kept);
+  EXPECT_GE(left, kept - kBytes / 4);
+  while (cache_->full_bytes() > 0) cache_->ReturnSome(kBytes / 8);
+  cache_->CheckInvariants();
+}
+
 TEST_F(ThreadCacheBinsTest, ObjectsInBinsAreHeld) {
   const Objects objects = AllocateScattered(k64);
   cache_.FreeAll(objects);

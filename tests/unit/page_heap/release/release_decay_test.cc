@@ -133,7 +133,7 @@ TEST_F(ReleaseDecayTest, WhatIsTakenIsDueNoLonger) {
 
 TEST_F(ReleaseDecayTest, FreeMemoryMayBeMadeDueAtOnce) {
   Give(1000);
-  decay_.MakeFreeDue();
+  decay_.MakeDue(Length::Max());
   EXPECT_EQ(Pass(0), Length(1000));
   Give(500);
   EXPECT_EQ(Pass(0), Length(500)) << "what becomes free meanwhile";
@@ -141,10 +141,20 @@ TEST_F(ReleaseDecayTest, FreeMemoryMayBeMadeDueAtOnce) {
 
 TEST_F(ReleaseDecayTest, WhatBecomesFreeAfterSomeWasTakenIsNotDueAtOnce) {
   Give(1000);
-  decay_.MakeFreeDue();
+  decay_.MakeDue(Length::Max());
   Take(300);
   Give(400);
   EXPECT_EQ(Pass(0), Length(700));
+  EXPECT_EQ(Pass(0), Length(0));
+}
+
+TEST_F(ReleaseDecayTest, APartMayBeMadeDueAndThatBeTakenBack) {
+  Give(1000);
+  decay_.MakeDue(Length(300));
+  EXPECT_EQ(Pass(0), Length(300));
+  EXPECT_EQ(Pass(0), Length(0));
+  decay_.MakeDue(Length(300));
+  decay_.MakeDue(Length(0));
   EXPECT_EQ(Pass(0), Length(0));
 }
 
