@@ -187,7 +187,7 @@ class SystemMemory {
   std::atomic<ProvideMemory> provide_{nullptr};
   std::atomic<bool> has_file_{false};
 
-  // Release is called without any lock.
+  // Release is called with and without the page heap's lock.
   std::atomic<bool> disable_release_{false};
   std::atomic<bool> no_process_madvise_{false};
   std::atomic<uint64_t> releases_{0};

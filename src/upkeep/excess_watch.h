@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "pages/page_types.h"
 
@@ -58,6 +59,10 @@ class ExcessWatch {
   // Returns true if all `free` pages should go back. Called when a cycle begins, with `resident`
   // bytes resident.
   bool IsExcessive(uint64_t resident, Length free) {
+    if (std::exchange(has_shrunk_, false)) {
+      measuring_ = true;
+      return false;
+    }
     if (measuring_) {
       measuring_ = false;
       needed_ = resident;
@@ -70,7 +75,12 @@ class ExcessWatch {
     return true;
   }
 
+  // Notes that free memory goes back for another reason. The cycle that begins next has to become
+  // resident before one can tell what it needs.
+  void NoteShrinking() { has_shrunk_ = true; }
+
  private:
+  bool has_shrunk_ = false;
   bool measuring_ = true;                // the cycle that runs shows what one needs
   uint64_t needed_ = 0;                  // bytes
   Length least_in_use_ = Length::Max();  // since enough was freed

@@ -39,7 +39,6 @@ void Housekeeping::set_release_speed(uint64_t speed) {
 void Housekeeping::ReturnIdleObjects(ThreadHeader* own) {
   const size_t caches = ShareOfStep(host_.CountThreadCaches());
   host_.ReturnIdleOfThreads(std::min(caches, kMostCachesAtOnce), own);
-  if (steps_.load(std::memory_order_relaxed) % kSteps == 0) host_.ReturnIdleOfCpus();
   constexpr auto kClasses = static_cast<uint32_t>(ShareOfStep(kSizeClassCount - 1));
   host_.ReturnUnused(turns_, kClasses);
 }
@@ -65,6 +64,7 @@ void Housekeeping::CountSteps(uint64_t now, uint64_t step_ns) {
 void Housekeeping::Step(ThreadHeader* own) {
   steps_.store(steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   ReturnIdleObjects(own);
+  if (steps_.load(std::memory_order_relaxed) % kSteps == 0) host_.ReturnIdleOfCpus();
   --owed_steps_;
 }
 
@@ -103,8 +103,8 @@ bool Housekeeping::Poll(ThreadHeader* own) {
   // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
   // unless that may be the last one of a heap that shrinks.
   const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
+  const Length paid = FollowShrinking(now, early, own);
   if (!early) ReleaseExcess(own);
-  const Length paid = FollowShrinking(now, own);
   const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
   if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
   errno = saved_errno;
@@ -129,15 +129,16 @@ void Housekeeping::BeginCycle(Length free, ThreadHeader* own) {
   backlog_.store(true, std::memory_order_relaxed);
 }
 
-// Returns how many pages the running thread may give back without regard to time, because it freed
-// a share of them.
-Length Housekeeping::FollowShrinking(uint64_t now, ThreadHeader* own) {
+// Returns how many pages the running thread may give back without regard to time, because so many
+// were freed since the last look: by itself, if it `freed_block`.
+Length Housekeeping::FollowShrinking(uint64_t now, bool freed_block, ThreadHeader* own) {
   const PageHeap& pages = host_.Pages();
   const Length freed = pages.freed() - std::exchange(freed_then_, pages.freed());
   const Length committed = pages.committed();
   const Length used = committed - std::min(pages.free_now(), committed);
   const bool is_idle = !shrink_.Look(now, used, committed);
-  const Length paid(freed.pages() * kPaidShare);
+  Length paid(freed.pages() * kPaidShare);
+  if (!freed_block) paid = std::min(paid, kMostPaid);
   if (!is_idle) Shrink(now, used, paid, own);
   shrink_mark_.store(shrink_.mark().pages(), std::memory_order_relaxed);
   return shrink_.shrinking() ? paid : Length(0);
@@ -149,10 +150,15 @@ void Housekeeping::Shrink(uint64_t now, Length used, Length paid, ThreadHeader* 
     shrink_.NoteCount(used);
     if (!ShrinkWatch::IsNearlyEmpty(host_.CountInUse().in_use, pages.committed())) return;
     shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()));
+    if (!shrink_.shrinking()) return;
+    excess_.NoteShrinking();
   }
   if (!shrink_.shrinking()) return pages.MakeDue(Length(0), PageHeap::Demand::kMayReturn);
   host_.ReturnSomeCached(own, std::max(paid.bytes(), kCachedAtOnce));
-  if (shrink_.TakeTurn()) host_.ReturnLists(own);
+  if (shrink_.TakeTurn()) {
+    host_.ReturnLists(own);
+    host_.ReturnIdleOfCpus();
+  }
   ReturnIdleObjects(own);
   pages.MakeDue(ShrinkWatch::PagesDue(pages.free_now()), PageHeap::Demand::kIsOver);
   backlog_.store(true, std::memory_order_relaxed);
@@ -165,7 +171,7 @@ void Housekeeping::WorkForLimitedTime(uint64_t began, Length paid, ThreadHeader*
   uint64_t pause = 0;
   Length released;
   do {
-    if (owed_steps_ > 0) {
+    if (owed_steps_ > 0 && pause < kPauseNs) {
       Step(own);
     } else {
       const Length last = host_.Pages().ReleaseUnused(began, kMostAtOnce);
@@ -174,8 +180,8 @@ void Housekeeping::WorkForLimitedTime(uint64_t began, Length paid, ThreadHeader*
     }
     const uint64_t now = Now();
     pause = now > began ? now - began : kPauseNs;
-  } while (!done && (pause < kPauseNs || released < paid));
-  backlog_.store(!done || shrink_.shrinking(), std::memory_order_relaxed);
+  } while (!done && (pause < kPauseNs || (released < paid && !host_.IsAwaited())));
+  backlog_.store(!done || owed_steps_ > 0 || shrink_.shrinking(), std::memory_order_relaxed);
   if (pause > longest_pause_ns_.load(std::memory_order_relaxed)) {
     longest_pause_ns_.store(pause, std::memory_order_relaxed);
   }

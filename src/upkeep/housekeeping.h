@@ -142,8 +142,10 @@ class Housekeeping {
   static constexpr uint64_t kMostOwedSteps = 8 * ReleaseDecay::kSteps;
   static constexpr size_t kMostCachesAtOnce = 64;
   static constexpr int8_t kPollsPerLook = 32;
-  // Who frees a page in a heap that shrinks may have to give so many back.
+  // Who frees a page in a heap that shrinks may have to give so many back, but no more than
+  // kMostPaid for what others may have freed.
   static constexpr uintptr_t kPaidShare = 8;
+  static constexpr Length kMostPaid = Length::FromBytesCeil(size_t{16} << 20);
   // Returning so many bytes of objects takes a fifth of a millisecond.
   static constexpr size_t kCachedAtOnce = size_t{1} << 20;
   // The time between two looks for caches that hold more than their shares.
@@ -167,9 +169,10 @@ class Housekeeping {
   TCMALLOC_COLD void ReturnOverdrafts(ThreadHeader* own);
   TCMALLOC_ALWAYS_INLINE void ReleaseExcess(ThreadHeader* own);
   TCMALLOC_COLD void BeginCycle(Length free, ThreadHeader* own);
-  TCMALLOC_ALWAYS_INLINE Length FollowShrinking(uint64_t now, ThreadHeader* own);
+  TCMALLOC_ALWAYS_INLINE Length FollowShrinking(uint64_t now, bool freed_block, ThreadHeader* own);
   TCMALLOC_COLD void Shrink(uint64_t now, Length used, Length paid, ThreadHeader* own);
-  // Goes on until `paid` pages have gone back, or a bounded time has passed, whichever is later.
+  // Goes on until `paid` pages have gone back, or a bounded time has passed, whichever is later;
+  // not beyond that time for a fork that waits.
   void WorkForLimitedTime(uint64_t began, Length paid, ThreadHeader* own);
   TCMALLOC_COLD Length ReleaseByTime(uint64_t now, uint64_t step_ns);
   TCMALLOC_COLD Length ReleaseAtSpeed(uint64_t now);

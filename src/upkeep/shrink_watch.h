@@ -61,8 +61,12 @@ class ShrinkWatch {
     return was_shrinking || is_count_due_;
   }
 
-  // Returns the number of used pages below which the next look would want a count; 0 if none would.
-  Length mark() const { return is_watched_ ? mark_ : Length(0); }
+  // Returns the number of used pages below which a look comes in time: where it would want a count,
+  // or all if the heap shrinks; 0 if it would be of no use.
+  Length mark() const {
+    if (shrinking_) return Length(UINTPTR_MAX >> 1);
+    return is_watched_ ? mark_ : Length(0);
+  }
 
   // Returns true if the memory in use should be counted: objects in caches are free, too.
   bool is_count_due() const { return is_count_due_; }

@@ -82,8 +82,8 @@ class GrowingHugepage {
   // been there before they went back; the kernel gives a hugepage only where it has forgotten them.
   void Begin(System& system, PageRange taken, bool was_used) {
     const PageId first = HugepageOf(taken);
-    if (was_used) ForgetSmallPages(system, first);
     if (!Advise(system, first, HugeAdvice::kHugepage)) return;
+    if (was_used) ForgetSmallPages(system, first);
     if (IsApart(first)) ++apart_;
     begun_ = used_to_ = last_ = first;
   }

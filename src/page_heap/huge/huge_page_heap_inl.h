@@ -206,8 +206,9 @@ Length HugePageHeap<System>::ReleaseUnused(uint64_t now, Length most, ReleaseCau
   const Length surplus = spans_.free() - std::min(spans_.free(), reserve);
   released += ReleaseByBreaking(std::min(due - std::min(due, released), surplus),
                                 Base::Cut::kExactly, cause);
-  // A collapse takes too long for a thread that allocates.
-  if (cause == ReleaseCause::kBackground) CollapseSome();
+  // A collapse takes too long for a thread that allocates. Where more is due there will be other
+  // calls.
+  if (cause == ReleaseCause::kBackground && released == Length(0)) CollapseSome();
   return released;
 }
 

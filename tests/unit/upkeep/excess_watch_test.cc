@@ -91,6 +91,16 @@ TEST_F(ExcessWatchTest, AQuarterMoreThanNeededIsExcess) {
   EXPECT_TRUE(Cycle(50));
 }
 
+TEST_F(ExcessWatchTest, AHeapThatHasShrunkDoesNotShowWhatACycleNeeds) {
+  EXPECT_FALSE(Cycle(90));
+  Rest(90);
+  watch_.NoteShrinking();
+  EXPECT_FALSE(Cycle(5)) << "it begins with nothing resident";
+  EXPECT_FALSE(Cycle(90));
+  EXPECT_FALSE(Cycle(90)) << "no more than before";
+  EXPECT_TRUE(Cycle(140)) << "but this is";
+}
+
 TEST_F(ExcessWatchTest, FewBytesAreNoExcess) {
   Rest(4);
   EXPECT_FALSE(Cycle(7));

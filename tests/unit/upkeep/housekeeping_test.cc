@@ -207,6 +207,7 @@ class ShrinkingHeapTest : public HousekeepingTest {
       block = host_.Pages().New(MiB(8));
       std::memset(block->start(), 1, block->bytes());
     }
+    Housekeeping::LookSoon();
     Look();
   }
 
@@ -229,8 +230,6 @@ class ShrinkingHeapTest : public HousekeepingTest {
 };
 
 TEST_F(ShrinkingHeapTest, ItGivesBackAllBeforeTheLastFreeReturns) {
-  Housekeeping::LookSoon();
-  Look();
   FreeUpTo(kBlocks);
   EXPECT_LE(committed(), MiB(1));
   EXPECT_GT(host_.pieces, 0);
@@ -239,17 +238,33 @@ TEST_F(ShrinkingHeapTest, ItGivesBackAllBeforeTheLastFreeReturns) {
 }
 
 TEST_F(ShrinkingHeapTest, ItGivesBackAllEvenIfLimitsAreReadMeanwhile) {
-  Housekeeping::LookSoon();
-  Look();
   host_.read_limits = true;
   FreeUpTo(kBlocks);
   EXPECT_LE(committed(), MiB(1));
 }
 
+// The clock stands still, so that each look has time for one piece of work.
+TEST_F(ShrinkingHeapTest, StepsThatWereMissedAreNotDoneAllAtOnce) {
+  FreeUpTo(kBlocks - 1);
+  fake_now += 9 * kSecondNs;
+  const size_t before = host_.visited;
+  FreeUpTo(kBlocks);
+  EXPECT_LE(host_.visited - before, 2 * (host_.caches / ReleaseDecay::kSteps + 1));
+  EXPECT_LE(committed(), MiB(1));
+}
+
+TEST_F(ShrinkingHeapTest, AForkThatWaitsIsNotHeldUp) {
+  FreeUpTo(kBlocks - 1);
+  host_.awaited = true;
+  FreeUpTo(kBlocks);
+  EXPECT_GE(committed(), MiB(4)) << "most of the last block";
+  host_.awaited = false;
+  Look();
+  EXPECT_LE(committed(), MiB(1));
+}
+
 TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhileMuchIsInUse) {
   host_.in_use = MiB(100).bytes();
-  Housekeeping::LookSoon();
-  Look();
   FreeUpTo(kBlocks);
   EXPECT_GE(committed(), MiB(8 * kBlocks));
   EXPECT_GT(host_.counts, 0);
@@ -259,8 +274,6 @@ TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhileMuchIsInUse) {
 
 TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhereNothingGoesBackByTime) {
   housekeeping_.set_half_life(0);
-  Housekeeping::LookSoon();
-  Look();
   FreeUpTo(kBlocks);
   EXPECT_GE(committed(), MiB(8 * kBlocks));
   EXPECT_EQ(host_.counts, 0);
