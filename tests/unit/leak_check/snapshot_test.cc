@@ -62,8 +62,9 @@ class FakeBlocks final : public BlockSource {
   }
 
  private:
-  // The address of the mapping is left on the stack, and must not be that of a block.
-  static constexpr size_t kGap = 4096;
+  // The address of the mapping is left on the stack, and must not be that of a block. Nor may a
+  // block begin with a page: new threads find addresses of pages in their registers or stacks.
+  static constexpr size_t kGap = 4096 + 512;
 
   size_t MappedBytes() const { return kGap + count_ * kBlockWords * sizeof(uintptr_t); }
 
