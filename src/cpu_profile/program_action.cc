@@ -33,7 +33,7 @@ bool ProgramAction::Install(int signal) {
   sigfillset(&action.sa_mask);
   sigdelset(&action.sa_mask, signal);
   for (const int fault : kFaults) sigdelset(&action.sa_mask, fault);
-  bool avoids = AlternateStacksAreUnfit();
+  bool avoids = false;
   do {
     avoids = AlternateStacksAreUnfit();
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER | (avoids ? 0 : SA_ONSTACK);

@@ -84,6 +84,17 @@ size_t CachedBytes(const Cpus& cpus) {
   return bytes;
 }
 
+// Returns to the spans the objects of class `first` and all larger ones in the transfer caches and,
+// if its full chains have no more than `most` bytes, in the cache of `thread`, which may be null.
+TCMALLOC_COLD void FlushClasses(uint8_t first, ThreadHeader* thread, size_t most,
+                                SizeClassLists& lists) {
+  Cache* own = thread != nullptr ? Cache::Of(thread) : nullptr;
+  if (own != nullptr && own->full_bytes() <= most) own->FlushFrom(first);
+  lists.ForEach([first](uint8_t c, Transfer& transfer, Central&) {
+    if (c >= first) transfer.Drain();
+  });
+}
+
 }  // namespace
 
 constinit EmergencyMemory emergency_memory{};
@@ -273,11 +284,7 @@ void Heap::ReturnLargeObjects(ThreadHeader* thread) {
   // Returning this much takes half a millisecond. It is the default bound for the caches of all
   // threads.
   constexpr size_t kMostBytes = size_t{32} << 20;
-  Cache* own = thread != nullptr ? Cache::Of(thread) : nullptr;
-  if (own != nullptr && own->full_bytes() <= kMostBytes) own->FlushFrom(kFirst);
-  lists_.ForEach([](uint8_t c, Transfer& transfer, Central&) {
-    if (c >= kFirst) transfer.Drain();
-  });
+  FlushClasses(kFirst, thread, kMostBytes, lists_);
 }
 
 void Heap::ReturnSomeCached(ThreadHeader* own, size_t most) {
@@ -285,10 +292,7 @@ void Heap::ReturnSomeCached(ThreadHeader* own, size_t most) {
                  : cpus_.MakeWay(page_heap().committed().bytes());
 }
 
-void Heap::ReturnLists(ThreadHeader* own) {
-  if (own != nullptr && Cache::Of(own)->full_bytes() == 0) Cache::Of(own)->Flush();
-  lists_.ForEach([](uint8_t, Transfer& transfer, Central&) { transfer.Drain(); });
-}
+void Heap::ReturnLists(ThreadHeader* own) { FlushClasses(1, own, 0, lists_); }
 
 uint64_t Heap::WantedThreadCacheBytes() {
   const uint64_t wanted = options_.max_total_thread_cache_bytes;
