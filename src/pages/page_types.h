@@ -58,6 +58,10 @@ class Length {
   uintptr_t pages_ = 0;
 };
 
+// Work as std::min and std::max, but take values, so that constants need no place in memory.
+constexpr Length ShorterOf(Length a, Length b) { return a < b ? a : b; }
+constexpr Length LongerOf(Length a, Length b) { return a < b ? b : a; }
+
 // The number of a page: its address divided by kPageSize.
 class PageId {
  public:

@@ -14,6 +14,7 @@
 #include "base/spin_lock.h"
 #include "base/thread_annotations.h"
 #include "system/address_window.h"
+#include "system/clock.h"
 #include "system/file_memory.h"
 #include "system/transparent_hugepages.h"
 
@@ -122,6 +123,13 @@ class SystemMemory {
   // Advises the kernel about the whole hugepages [start, start + bytes). Returns false if it
   // refuses or does not know the advice, or if memory comes from files. Takes no lock.
   bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
+
+  // Writes a zero to a page that reads as zero, or that nobody reads. Returns how long that took.
+  static int64_t NanosecondsToTouch(void* page) {
+    const int64_t begin = MonotonicNanoseconds();
+    *static_cast<volatile char*>(page) = 0;
+    return MonotonicNanoseconds() - begin;
+  }
 
   // Works as ReadTransparentHugepages.
   static TransparentHugepages ReadHugepageSetting() { return ReadTransparentHugepages(); }

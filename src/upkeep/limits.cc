@@ -25,7 +25,7 @@ void Limits::Configure(const Config& config) {
   cgroup_.set_root(config.cgroup_root);
   SetSoftLimit(wanted_);
   Length first = soft_limit();
-  if (follow_cgroup_) first = std::min(first, kFirstLook);
+  if (follow_cgroup_) first = ShorterOf(first, kFirstLook);
   watched_pages_.store(first.pages(), std::memory_order_relaxed);
   refresh_pages_.store(first.pages(), std::memory_order_relaxed);
 }
@@ -70,7 +70,7 @@ bool Limits::Refresh(int64_t now, Length committed, Reader reader) {
 void Limits::PlanRefresh(int64_t now, Length committed) {
   const Length limit = soft_limit();
   const Length way = std::min(limit - std::min(committed, limit), committed);
-  const Length growth = std::max(Length(way.pages() / kGrowthShare), kLeastGrowth);
+  const Length growth = LongerOf(Length(way.pages() / kGrowthShare), kLeastGrowth);
   next_refresh_.store(now + kRefreshInterval, std::memory_order_relaxed);
   seldom_refresh_.store(now + kSeldom, std::memory_order_relaxed);
   refresh_pages_.store((committed + growth).pages(), std::memory_order_relaxed);
@@ -107,7 +107,7 @@ void Limits::NoteShed(const ShedBytes& shed) {
 
 void Limits::ScheduleNextCheck(Length committed, uint64_t spans_served) {
   const Length limit = soft_limit();
-  Length next = committed + std::max(kLeastStep, Length(committed.pages() / kStepShare));
+  Length next = committed + LongerOf(kLeastStep, Length(committed.pages() / kStepShare));
   if (committed < limit) next = std::min(next, limit);
   watched_pages_.store(next.pages(), std::memory_order_relaxed);
   watched_spans_.store(spans_served + kSpansBetweenLooks, std::memory_order_relaxed);

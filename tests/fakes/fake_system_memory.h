@@ -62,6 +62,7 @@ class FakeSystemMemory {
   bool zeroed = true;                            // what Allocate says of its blocks
   bool limited = false;                          // what IsLimited says
   bool finite = false;                           // what IsFinite says
+  std::function<int64_t(void*)> touch;           // what NanosecondsToTouch says, 0 without it
   TransparentHugepages hugepages;                // what ReadHugepageSetting says
 
   MemoryBlock Allocate(size_t bytes, size_t alignment) {
@@ -102,6 +103,8 @@ class FakeSystemMemory {
     advised_.push_back({{static_cast<char*>(start), bytes}, advice});
     return true;
   }
+
+  int64_t NanosecondsToTouch(void* page) const { return touch ? touch(page) : 0; }
 
   bool Unmap(void* start, size_t bytes) {
     std::lock_guard<std::mutex> guard(mutex_);

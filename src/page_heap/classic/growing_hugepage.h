@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/bits.h"
 #include "pages/page_types.h"
@@ -23,7 +24,12 @@ namespace tcmalloc {
 //
 // Asks for one hugepage at a time, and withdraws that when the next one begins. The earlier one
 // stays what it is, but the kernel does not fill it up again after a part of it was given back. A
-// heap uses all of its hugepages but the last, which is at most an eighth of it. Not thread safe.
+// heap uses all of its hugepages but the last, which is at most an eighth of it.
+//
+// A hugepage may be dear: the kernel has to move pages to make room for it, or the host of a
+// virtual machine has to find the memory. So the heap touches each one first, and after one that
+// took long leaves some out. docs/decisions/0163-hugepages-that-cost-more-than-their-pages.md. Not
+// thread safe.
 template <typename System>
 class GrowingHugepage {
  public:
@@ -35,6 +41,12 @@ class GrowingHugepage {
   // A hugepage that does not follow the one before it may cost two of the mappings that a process
   // may have, 65530 by default. After this many of them the heap asks for no other.
   static constexpr uint32_t kMostApart = 8192;
+  // A hugepage that takes longer is dear. Page faults of all of its small pages take 0.1 to 1.3 ms,
+  // and a hugepage that is at hand 0.2 to 0.5.
+  static constexpr int64_t kMostNanoseconds = 1'000'000;
+  // How many are left out after a dear one: twice as many each time, until one is not.
+  static constexpr uint32_t kFewestLeftOut = 16;
+  static constexpr uint32_t kMostLeftOut = 256;
 
   constexpr GrowingHugepage() = default;
 
@@ -78,20 +90,39 @@ class GrowingHugepage {
     const bool is_unused = unused.first <= first && first + kLength <= unused.end();
     return is_unused && (apart_ < kMostApart || !IsApart(first));
   }
-  // Asks for that hugepage. None must be begun. Keeps errno. If it `was_used`, small pages may have
-  // been there before they went back; the kernel gives a hugepage only where it has forgotten them.
+  // Asks for that hugepage, or leaves it out. None must be begun. Keeps errno. If it `was_used`,
+  // small pages may have been there before they went back; the kernel gives a hugepage only where
+  // it has forgotten them.
   void Begin(System& system, PageRange taken, bool was_used) {
+    if (left_out_ > 0) {
+      --left_out_;
+      return;
+    }
     const PageId first = HugepageOf(taken);
     if (!Advise(system, first, HugeAdvice::kHugepage)) return;
     if (was_used) ForgetSmallPages(system, first);
     if (IsApart(first)) ++apart_;
     begun_ = used_to_ = last_ = first;
+    untouched_ = taken.end() - Length(1);
+  }
+
+  // Returns a page of the hugepage that Begin has asked for, which is one of those that were taken,
+  // the first time; then none, which is 0.
+  PageId TakeUntouched() { return std::exchange(untouched_, PageId()); }
+  // Notes how long the first touch of a hugepage took.
+  void NoteTouched(int64_t nanoseconds) {
+    if (nanoseconds <= kMostNanoseconds) {
+      step_ = 0;
+    } else if (step_ < kMostLeftOut) {
+      step_ = step_ > 0 ? 2 * step_ : kFewestLeftOut;
+    }
+    left_out_ = step_;
   }
 
   // Notes that a span got these pages, of which `grown` were not resident.
   void NoteGrown(PageRange taken, Length grown) {
     if (!IsLong(taken.length)) {
-      short_ = std::min(short_ + grown, kMostShort);
+      short_ = ShorterOf(short_ + grown, kMostShort);
     } else {
       short_ -= std::min(short_, grown * kShortForLong);
     }
@@ -131,11 +162,14 @@ class GrowingHugepage {
     return taken;
   }
 
-  Length short_;        // growth by short spans that long ones did not use up
-  PageId begun_;        // its first page; 0 if there is none
-  PageId used_to_;      // behind the last of its pages that were taken
-  PageId last_;         // the first page of the last one that was asked for
-  uint32_t apart_ = 0;  // hugepages that did not follow the one before
+  Length short_;           // growth by short spans that long ones did not use up
+  PageId begun_;           // its first page; 0 if there is none
+  PageId used_to_;         // behind the last of its pages that were taken
+  PageId last_;            // the first page of the last one that was asked for
+  PageId untouched_;       // see TakeUntouched
+  uint32_t apart_ = 0;     // hugepages that did not follow the one before
+  uint32_t step_ = 0;      // how many were to be left out last; 0 after one that was not dear
+  uint32_t left_out_ = 0;  // how many are still to be left out
   bool setting_known_ = false;
   bool wanted_ = false;
 };

@@ -152,6 +152,9 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   // Takes them out of a returned one, by the hugepage that they begin if it can be had.
   TCMALLOC_COLD Span* TakeByHugepage(Span* found, Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
+  // Touches the hugepage that was begun for the span that the caller has just taken, if one was.
+  // Lets go of the lock meanwhile.
+  TCMALLOC_COLD void TouchHugepage() TCMALLOC_REQUIRES(lock_);
   // Returns true if n pages from `unused` would begin a hugepage but for the end of the heap,
   // behind which the system may add more.
   TCMALLOC_ALWAYS_INLINE bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
@@ -198,6 +201,7 @@ Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& 
   Span* span = TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
                                               : spans_.Take(found, n, placement);
   if (TCMALLOC_LIKELY(span != nullptr)) growing_hugepage_.NoteGrown({span->first, n}, n);
+  if (TCMALLOC_UNLIKELY(by_hugepage)) TouchHugepage();
   return span;
 }
 
@@ -218,6 +222,16 @@ Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Place
     growing_hugepage_.Begin(this->system_, taken, this->HasReleased());
   }
   return span;
+}
+
+template <typename System>
+void ClassicPageHeap<System>::TouchHugepage() {
+  const PageId page = growing_hugepage_.TakeUntouched();
+  if (page == PageId()) return;
+  lock_.Unlock();
+  const int64_t nanoseconds = this->system_.NanosecondsToTouch(page.start());
+  lock_.Lock();
+  growing_hugepage_.NoteTouched(nanoseconds);
 }
 
 template <typename System>

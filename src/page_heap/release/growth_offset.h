@@ -49,9 +49,9 @@ class GrowthOffset {
       return owed_;
     }
     if (exchanged_.pages() >= committed.pages() / kExchangeShare) return Length(0);
-    owed_ += std::min(n, kMost);
+    owed_ += ShorterOf(n, kMost);
     if (owed_ < kLeast) return Length(0);
-    const Length due = std::max(n, std::min(owed_, kMost));
+    const Length due = std::max(n, ShorterOf(owed_, kMost));
     owed_ = Length(0);
     return due;
   }

@@ -61,6 +61,17 @@ class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
     growing->Begin(heap_.system, taken, false);
   }
 
+  // Returns how many hugepages are left out before one is asked for.
+  uint32_t LeftOut(Growing* growing) {
+    const PageId first = PageId::Containing(heap_.system.begin());
+    uint32_t left_out = 0;
+    for (; !growing->is_begun(); ++left_out) {
+      growing->Begin(heap_.system, {first, Length(1)}, false);
+    }
+    growing->End(heap_.system);
+    return left_out - 1;
+  }
+
   static constexpr uintptr_t kFirst = Growing::kLeastHeap.pages() / kHuge;
   Span* large_ = nullptr;
 };
@@ -166,6 +177,74 @@ TEST_F(GrowingHugepageTest, ALongBlockThatGrowsWhereItIsUsesUpShortOnesToo) {
   ASSERT_TRUE(heap_->TryExtend(growing, Length(kHuge / 16)));
   for (uintptr_t i = kHuge / 16; i <= kHuge; ++i) New(1);
   EXPECT_TRUE(advice().empty());
+}
+
+// Hugepages of which touching takes as long as the test says.
+class DearHugepageTest : public GrowingHugepageTest {
+ protected:
+  DearHugepageTest() {
+    MakeLarge();
+    heap_.system.touch = [this](void* page) {
+      touched_.push_back(static_cast<char*>(page));
+      return cost_;
+    };
+  }
+
+  // Grows by hugepages. Returns how many of them were asked for.
+  size_t Grow(uintptr_t hugepages) {
+    const size_t before = touched_.size();
+    for (uintptr_t i = 0; i < hugepages * kHuge; ++i) New(1);
+    return touched_.size() - before;
+  }
+
+  static constexpr int64_t kDear = Growing::kMostNanoseconds + 1;
+
+  int64_t cost_ = 0;
+  std::vector<char*> touched_;
+};
+
+TEST_F(DearHugepageTest, EachIsTouchedOnceInTheSpanThatBeginsIt) {
+  const Span* span = New(kLongest);
+  EXPECT_EQ(touched_, std::vector<char*>{span->end().start() - kPageSize});
+  EXPECT_EQ(Grow(1), 1u);
+}
+
+TEST_F(DearHugepageTest, TheLockIsFreeMeanwhile) {
+  heap_.system.touch = [this](void*) {
+    heap_->Delete(heap_->New(Length(1)));
+    return int64_t{0};
+  };
+  New(1);
+  EXPECT_EQ(advice().size(), 1u);
+}
+
+TEST_F(DearHugepageTest, WhatItCostsIsKnownToTheHeap) {
+  cost_ = Growing::kMostNanoseconds;
+  EXPECT_EQ(Grow(4), 4u);
+  cost_ = kDear;
+  EXPECT_EQ(Grow(1), 1u);
+  EXPECT_EQ(Grow(Growing::kFewestLeftOut), 0u);
+  EXPECT_EQ(Grow(1), 1u);
+}
+
+TEST_F(DearHugepageTest, EachDearOneDoublesWhatIsLeftOut) {
+  Growing growing;
+  for (uint32_t left_out = Growing::kFewestLeftOut; left_out <= Growing::kMostLeftOut;
+       left_out *= 2) {
+    growing.NoteTouched(kDear);
+    EXPECT_EQ(LeftOut(&growing), left_out);
+  }
+  growing.NoteTouched(kDear);
+  EXPECT_EQ(LeftOut(&growing), Growing::kMostLeftOut);
+  growing.NoteTouched(0);
+  EXPECT_EQ(LeftOut(&growing), 0u);
+  growing.NoteTouched(kDear);
+  EXPECT_EQ(LeftOut(&growing), Growing::kFewestLeftOut);
+}
+
+TEST_F(DearHugepageTest, ARefusedOneIsNotTouched) {
+  heap_.system.fail_advise = [](HugeAdvice) { return true; };
+  EXPECT_EQ(Grow(2), 0u);
 }
 
 // The heap, which is large, ends with `rest` pages of a hugepage that nobody has touched, and will

@@ -599,6 +599,19 @@ TEST(SystemMemoryRealTest, MemoryIsZeroWritableAndReadsAsZeroAfterRelease) {
   EXPECT_EQ(memory.stats().mmap_bytes, 0u);
 }
 
+TEST(SystemMemoryRealTest, WhatIsTouchedIsResidentAndReadsAsZero) {
+  SystemMemory memory;
+  memory.Configure({});
+  const size_t page = KernelPageSize();
+  const MemoryBlock block = memory.Allocate(2 * page, page);
+  ASSERT_NE(block.start, nullptr);
+  EXPECT_GE(SystemMemory::NanosecondsToTouch(block.start), 0);
+  std::array<unsigned char, 2> resident = {};
+  ASSERT_EQ(::mincore(block.start, 2 * page, resident.data()), 0);
+  EXPECT_EQ(resident, (std::array<unsigned char, 2>{1, 0}));
+  EXPECT_TRUE(IsZero(block.start, page));
+}
+
 TEST(SystemMemoryRealTest, MemoryFromTheBreakWorks) {
   SystemMemory memory;
   memory.Configure({.skip_mmap = true});
