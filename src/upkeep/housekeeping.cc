@@ -149,10 +149,11 @@ void Housekeeping::Shrink(uint64_t now, Length used, Length paid, ThreadHeader* 
   if (shrink_.is_count_due()) {
     shrink_.NoteCount(used);
     if (!ShrinkWatch::IsNearlyEmpty(host_.CountInUse().in_use, pages.committed())) return;
-    shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()));
+    shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()), pages.stats());
     if (!shrink_.shrinking()) return;
     excess_.NoteShrinking();
   }
+  shrink_.NoteReleases(pages.stats());
   if (!shrink_.shrinking()) return pages.MakeDue(Length(0), PageHeap::Demand::kMayReturn);
   host_.ReturnSomeCached(own, std::max(paid.bytes(), kCachedAtOnce));
   if (shrink_.TakeTurn()) {

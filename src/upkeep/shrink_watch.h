@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "page_heap/stats.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -19,7 +21,7 @@ namespace tcmalloc {
 //
 // At that moment a program that goes on looks the same, and pays page faults when it fills the heap
 // again. Each shrinking is therefore paid for by time: the next one begins so late that page faults
-// take no more than one in kTimeShare of it.
+// of what went take no more than one in kTimeShare of it.
 //
 // The memory in use is counted only when its pages have become fewer, because a count visits every
 // cache. A heap of which much is used again and again is not counted more than a few dozen times
@@ -80,11 +82,17 @@ class ShrinkWatch {
     return in_use <= committed.bytes() / kUsedShare;
   }
   // Begins to shrink at `now`, if so many bytes are resident that it is worth the trouble.
-  void Begin(uint64_t now, uint64_t resident) {
+  void Begin(uint64_t now, uint64_t resident, const PageHeapStats& stats) {
     shrinking_ = resident >= kLeastHeap.bytes();
     least_ = top_;
     looks_ = 0;
-    next_ = now + resident / kFaultBytes * kFaultNanoseconds * kTimeShare;
+    released_ = stats.released(ReleaseCause::kAllocator);
+    next_ = now + (shrinking_ ? 0 : TimeFor(resident));
+  }
+  // Called in each look while the heap shrinks, and in the one in which it has ceased to.
+  void NoteReleases(const PageHeapStats& stats) {
+    const Length released = stats.released(ReleaseCause::kAllocator);
+    next_ += TimeFor((released - std::exchange(released_, released)).bytes());
   }
 
   bool shrinking() const { return shrinking_; }
@@ -96,6 +104,10 @@ class ShrinkWatch {
   static Length PagesDue(Length free) { return free >= kLeastDue ? free : Length(0); }
 
  private:
+  // Returns the time that pays for the page faults of so much memory.
+  static uint64_t TimeFor(uint64_t bytes) {
+    return bytes / kFaultBytes * kFaultNanoseconds * kTimeShare;
+  }
   void SetTop(Length used) {
     top_ = used;
     const Length fall = std::max(Length(used.pages() / kFallShare), Length(kLeastFall));
@@ -117,6 +129,7 @@ class ShrinkWatch {
   Length least_;  // used since the heap shrinks
   Length top_;    // used at the last count or, unless used pages are falling, the most since
   Length mark_;
+  Length released_;    // by the page heap, at the last look
   uint64_t next_ = 0;  // when the heap may shrink again
 };
 

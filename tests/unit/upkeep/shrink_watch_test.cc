@@ -22,7 +22,8 @@ class ShrinkWatchTest : public ::testing::Test {
     if (!watch_.is_count_due()) return false;
     EXPECT_TRUE(something);
     watch_.NoteCount(MiB(used));
-    if (ShrinkWatch::IsNearlyEmpty(in_use * kMiB, MiB(heap_))) watch_.Begin(now_, heap_ * kMiB);
+    if (ShrinkWatch::IsNearlyEmpty(in_use * kMiB, MiB(heap_)))
+      watch_.Begin(now_, heap_ * kMiB, stats_);
     return true;
   }
   bool Look(size_t used) { return Look(used, used); }
@@ -37,7 +38,14 @@ class ShrinkWatchTest : public ::testing::Test {
     EXPECT_TRUE(watch_.shrinking());
   }
 
+  // So much went since the last look.
+  void Release(size_t mib) {
+    stats_.released_for[static_cast<size_t>(ReleaseCause::kAllocator)] += MiB(mib);
+    watch_.NoteReleases(stats_);
+  }
+
   ShrinkWatch watch_;
+  PageHeapStats stats_;
   size_t heap_ = 256;
   uint64_t now_ = kOneSecond;
 };
@@ -92,12 +100,13 @@ TEST_F(ShrinkWatchTest, NorIsOneOfWhichLittleIsResident) {
   Fill();
   EXPECT_FALSE(Look(256));
   watch_.NoteCount(MiB(10));
-  watch_.Begin(now_, 95 * kMiB);
+  watch_.Begin(now_, 95 * kMiB, stats_);
   EXPECT_FALSE(watch_.shrinking());
 }
 
 TEST_F(ShrinkWatchTest, ItEndsWhenUseGrows) {
   Shrink();
+  Release(1);
   Look(20);
   Look(21);
   EXPECT_TRUE(watch_.shrinking()) << "a mebibyte is no growth";
@@ -118,18 +127,31 @@ TEST_F(ShrinkWatchTest, ItEndsWhenUseFallsNoMore) {
   EXPECT_FALSE(watch_.shrinking());
 }
 
+constexpr uint64_t TimeFor(size_t mib) {
+  return mib * kMiB / ShrinkWatch::kFaultBytes * ShrinkWatch::kFaultNanoseconds *
+         ShrinkWatch::kTimeShare;
+}
+
 TEST_F(ShrinkWatchTest, TheNextTimeIsPaidForByTimeThatPasses) {
   Shrink();
+  for (int i = 0; i < 10; ++i) Release(20);
   Look(256);
   EXPECT_FALSE(watch_.shrinking());
   EXPECT_FALSE(Look(10));
   EXPECT_EQ(watch_.mark(), Length(0)) << "looks for it are of no use";
-  const uint64_t faults = heap_ * kMiB / ShrinkWatch::kFaultBytes * ShrinkWatch::kFaultNanoseconds;
-  now_ += faults * ShrinkWatch::kTimeShare - 1;
+  now_ += TimeFor(200) - 1;
   EXPECT_FALSE(Look(256));
   EXPECT_FALSE(Look(10));
   ++now_;
   EXPECT_TRUE(Look(10));
+  EXPECT_TRUE(watch_.shrinking());
+}
+
+TEST_F(ShrinkWatchTest, WhatDidNotGoIsNotPaidFor) {
+  Shrink();
+  Look(256);
+  EXPECT_FALSE(watch_.shrinking());
+  EXPECT_TRUE(Look(30)) << "at once";
   EXPECT_TRUE(watch_.shrinking());
 }
 
