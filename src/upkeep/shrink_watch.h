@@ -41,6 +41,8 @@ class ShrinkWatch {
   // looks in which it became no less by kStep.
   static constexpr Length kRegrowth = Length::FromBytesCeil(size_t{1} << 20);
   static constexpr int kMostLooks = 256;
+  // It also ends after so many looks, one after the other, in which the system took nothing.
+  static constexpr int kMostRefusals = 8;
   static constexpr Length kStep = Length::FromBytesCeil(size_t{64} << 10);
   // Free memory goes as soon as it is so much.
   static constexpr Length kLeastDue = Length::FromBytesCeil(size_t{1} << 20);
@@ -85,14 +87,20 @@ class ShrinkWatch {
   void Begin(uint64_t now, uint64_t resident, const PageHeapStats& stats) {
     shrinking_ = resident >= kLeastHeap.bytes();
     least_ = top_;
-    looks_ = 0;
+    looks_ = refusals_ = 0;
     released_ = stats.released(ReleaseCause::kAllocator);
     next_ = now + (shrinking_ ? 0 : TimeFor(resident));
   }
   // Called in each look while the heap shrinks, and in the one in which it has ceased to.
   void NoteReleases(const PageHeapStats& stats) {
     const Length released = stats.released(ReleaseCause::kAllocator);
-    next_ += TimeFor((released - std::exchange(released_, released)).bytes());
+    const Length went = released - std::exchange(released_, released);
+    const uint64_t refused =
+        stats.release_failures - std::exchange(refused_, stats.release_failures);
+    next_ += TimeFor(went.bytes());
+    if (went > Length(0)) refusals_ = 0;
+    if (went > Length(0) || refused == 0) return;
+    if (++refusals_ == kMostRefusals) next_ += TimeFor(stats.free.bytes());
   }
 
   bool shrinking() const { return shrinking_; }
@@ -117,20 +125,23 @@ class ShrinkWatch {
     const bool falls = used + kStep <= least_;
     looks_ = falls ? 0 : looks_ + 1;
     if (falls) least_ = used;
-    if (looks_ > kMostLooks || used > least_ + kRegrowth) shrinking_ = false;
+    if (looks_ > kMostLooks || refusals_ >= kMostRefusals || used > least_ + kRegrowth)
+      shrinking_ = false;
   }
 
   bool shrinking_ = false;
   bool is_falling_ = false;
   bool is_watched_ = false;
   bool is_count_due_ = false;
-  int looks_ = 0;  // since least_ became less
+  int looks_ = 0;     // since least_ became less
+  int refusals_ = 0;  // looks since the system took something
   uint32_t turn_ = 0;
   Length least_;  // used since the heap shrinks
   Length top_;    // used at the last count or, unless used pages are falling, the most since
   Length mark_;
-  Length released_;    // by the page heap, at the last look
-  uint64_t next_ = 0;  // when the heap may shrink again
+  Length released_;       // by the page heap, at the last look
+  uint64_t refused_ = 0;  // runs that the system had not taken then
+  uint64_t next_ = 0;     // when the heap may shrink again
 };
 
 }  // namespace tcmalloc

@@ -279,11 +279,30 @@ TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhereNothingGoesBackByTime) {
   EXPECT_EQ(host_.counts, 0);
 }
 
-TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
-  system_calls.madvise = [](void*, size_t, int) { return -1; };
+// Counts the calls that ask the system to take memory, and refuses them.
+constinit int refusals = 0;
+void RefuseReleases() {
+  refusals = 0;
+  system_calls.madvise = [](void*, size_t, int) {
+    ++refusals;
+    return -1;
+  };
   system_calls.process_madvise = [](int, const iovec*, size_t, int, unsigned) -> ssize_t {
     return -1;
   };
+}
+
+TEST_F(ShrinkingHeapTest, OneThatIsLockedInMemoryIsNotAskedAgainAndAgain) {
+  RefuseReleases();
+  FreeUpTo(kBlocks);
+  for (int i = 0; i < 300; ++i) housekeeping_.Poll(&own_);
+  EXPECT_GT(refusals, 0);
+  EXPECT_LT(refusals, 10 * ShrinkWatch::kMostRefusals);
+}
+
+TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
+  FreeUpTo(kBlocks - 4);
+  RefuseReleases();
   FreeUpTo(kBlocks - 1);
   system_calls.madvise = real_system_calls.madvise;
   system_calls.process_madvise = real_system_calls.process_madvise;

@@ -43,6 +43,11 @@ class ShrinkWatchTest : public ::testing::Test {
     stats_.released_for[static_cast<size_t>(ReleaseCause::kAllocator)] += MiB(mib);
     watch_.NoteReleases(stats_);
   }
+  // Nothing went, because the system refused.
+  void Refuse() {
+    ++stats_.release_failures;
+    watch_.NoteReleases(stats_);
+  }
 
   ShrinkWatch watch_;
   PageHeapStats stats_;
@@ -153,6 +158,26 @@ TEST_F(ShrinkWatchTest, WhatDidNotGoIsNotPaidFor) {
   EXPECT_FALSE(watch_.shrinking());
   EXPECT_TRUE(Look(30)) << "at once";
   EXPECT_TRUE(watch_.shrinking());
+}
+
+TEST_F(ShrinkWatchTest, ItEndsWhereTheSystemTakesNothing) {
+  Shrink();
+  stats_.free = MiB(100);
+  for (int i = 1; i < ShrinkWatch::kMostRefusals; ++i) Refuse();
+  Release(1);
+  for (int i = 0; i < ShrinkWatch::kMostRefusals; ++i) {
+    Look(20);
+    EXPECT_TRUE(watch_.shrinking());
+    watch_.NoteReleases(stats_);  // nothing was due
+    Refuse();
+  }
+  EXPECT_TRUE(watch_.Look(now_, MiB(20), MiB(heap_))) << "there is something to undo";
+  EXPECT_FALSE(watch_.shrinking());
+  now_ += TimeFor(101) - 1;
+  Look(256);
+  EXPECT_FALSE(Look(10)) << "as if it had gone";
+  ++now_;
+  EXPECT_TRUE(Look(10));
 }
 
 TEST_F(ShrinkWatchTest, FreeMemoryGoesByTheMebibyte) {
