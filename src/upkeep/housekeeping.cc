@@ -95,20 +95,23 @@ bool Housekeeping::Poll(ThreadHeader* own) {
     if (backlog_.load(std::memory_order_relaxed)) backlog_.store(false, std::memory_order_relaxed);
     return false;
   }
-  if (!TryBegin()) return false;
+  if (!TryBegin(early)) return false;
   const int saved_errno = errno;
-  const uint64_t now = Now();
-  NotePause(now, step_ns);
-  CountSteps(now, step_ns);
-  // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
-  // unless that may be the last one of a heap that shrinks.
-  const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
-  const Length paid = FollowShrinking(now, early, own);
-  if (!early) ReleaseExcess(own);
-  const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
-  if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
+  bool is_asked = false;
+  do {
+    const uint64_t now = Now();
+    NotePause(now, step_ns);
+    CountSteps(now, step_ns);
+    // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
+    // unless that may be the last one of a heap that shrinks.
+    const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
+    const Length paid = FollowShrinking(now, early, own);
+    if (!early) ReleaseExcess(own);
+    const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
+    if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
+    // Once more at most, so that no thread works for others without end.
+  } while (End() && !std::exchange(is_asked, true) && TryBegin());
   errno = saved_errno;
-  End();
   return backlog_.load(std::memory_order_relaxed);
 }
 
@@ -245,7 +248,7 @@ uint64_t Housekeeping::WaitAfter(Length released, uint64_t step_ns) {
 }
 
 void Housekeeping::ResetAfterFork() {
-  busy_.store(false, std::memory_order_relaxed);
+  busy_.store(0, std::memory_order_relaxed);
   delegates_.store(0, std::memory_order_relaxed);
 }
 

@@ -10,7 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "cache/thread_header.h"
 #include "fakes/fake_metadata.h"
@@ -298,6 +301,21 @@ TEST_F(ShrinkingHeapTest, OneThatIsLockedInMemoryIsNotAskedAgainAndAgain) {
   for (int i = 0; i < 300; ++i) housekeeping_.Poll(&own_);
   EXPECT_GT(refusals, 0);
   EXPECT_LT(refusals, 10 * ShrinkWatch::kMostRefusals);
+}
+
+TEST_F(ShrinkingHeapTest, ABlockThatIsFreedWhileAnotherThreadWorksGoesBack) {
+  static std::function<void()> free_last;
+  free_last = [this] { std::thread([this] { FreeUpTo(kBlocks); }).join(); };
+  FreeUpTo(kBlocks - 2);
+  system_calls.madvise = [](void* start, size_t bytes, int advice) {
+    if (const auto free = std::exchange(free_last, nullptr)) free();
+    return real_system_calls.madvise(start, bytes, advice);
+  };
+  host_.Pages().Delete(blocks_[freed_++]);
+  housekeeping_.NoteBlockFreed();
+  housekeeping_.Poll(&own_);
+  EXPECT_EQ(freed_, kBlocks);
+  EXPECT_LE(committed(), MiB(1));
 }
 
 TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
