@@ -150,7 +150,7 @@ Length Housekeeping::FollowShrinking(uint64_t now, bool freed_block, ThreadHeade
 void Housekeeping::Shrink(uint64_t now, Length used, Length paid, ThreadHeader* own) {
   PageHeap& pages = host_.Pages();
   if (shrink_.is_count_due()) {
-    shrink_.NoteCount(used);
+    shrink_.NoteCount(used, host_.CountThreadCaches());
     if (!ShrinkWatch::IsNearlyEmpty(host_.CountInUse().in_use, pages.committed())) return;
     shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()), pages.stats());
     if (!shrink_.shrinking()) return;

@@ -35,6 +35,10 @@ class ShrinkWatch {
   // The fall of the pages in use before a count.
   static constexpr uintptr_t kFallShare = 32;
   static constexpr Length kLeastFall = Length::FromBytesCeil(size_t{1} << 20);
+  // A count also awaits that so much has become free for each cache that the last one visited, but
+  // no more than this share of what was used then.
+  static constexpr Length kFallPerCache = Length::FromBytesCeil(size_t{32} << 10);
+  static constexpr uintptr_t kMostFallShare = 4;
   // Counts begin anew when the pages in use have grown by this share of the heap.
   static constexpr uintptr_t kRearmShare = 4;
   // The heap has ceased to shrink if this much more is in use than there was, or after so many
@@ -59,7 +63,7 @@ class ShrinkWatch {
     const bool was_shrinking = shrinking_;
     if (was_shrinking) NoteUsed(used);
     if (used > top_ + Length(committed.pages() / kRearmShare)) is_falling_ = false;
-    if (!is_falling_) SetTop(std::max(top_, used));
+    if (!is_falling_) SetTop(std::max(top_, used), kLeastFall);
     is_watched_ = !was_shrinking && now >= next_ && committed >= kLeastHeap;
     is_count_due_ = is_watched_ && used <= mark_;
     return was_shrinking || is_count_due_;
@@ -74,10 +78,11 @@ class ShrinkWatch {
 
   // Returns true if the memory in use should be counted: objects in caches are free, too.
   bool is_count_due() const { return is_count_due_; }
-  // Called then, when `used` pages are not free.
-  void NoteCount(Length used) {
+  // Called then, when `used` pages are not free. The count visits so many caches.
+  void NoteCount(Length used, size_t caches) {
     is_falling_ = true;
-    SetTop(used);
+    const Length paying(std::min(kFallPerCache.pages() * caches, used.pages() / kMostFallShare));
+    SetTop(used, std::max(paying, Length(kLeastFall)));
   }
   // Returns true if so few bytes are in use that the heap should shrink.
   static bool IsNearlyEmpty(uint64_t in_use, Length committed) {
@@ -116,9 +121,9 @@ class ShrinkWatch {
   static uint64_t TimeFor(uint64_t bytes) {
     return bytes / kFaultBytes * kFaultNanoseconds * kTimeShare;
   }
-  void SetTop(Length used) {
+  void SetTop(Length used, Length least_fall) {
     top_ = used;
-    const Length fall = std::max(Length(used.pages() / kFallShare), Length(kLeastFall));
+    const Length fall = std::max(Length(used.pages() / kFallShare), least_fall);
     mark_ = used > fall ? used - fall : Length(0);
   }
   void NoteUsed(Length used) {

@@ -303,6 +303,14 @@ TEST_F(ShrinkingHeapTest, OneThatIsLockedInMemoryIsNotAskedAgainAndAgain) {
   EXPECT_LT(refusals, 10 * ShrinkWatch::kMostRefusals);
 }
 
+TEST_F(ShrinkingHeapTest, OneOfManyCachesIsCountedAFewTimes) {
+  host_.caches = 2000;
+  host_.in_use = MiB(100).bytes();
+  FreeUpTo(kBlocks);
+  EXPECT_GT(host_.counts, 0);
+  EXPECT_LT(host_.counts, 16);
+}
+
 TEST_F(ShrinkingHeapTest, ABlockThatIsFreedWhileAnotherThreadWorksGoesBack) {
   static std::function<void()> free_last;
   free_last = [this] { std::thread([this] { FreeUpTo(kBlocks); }).join(); };

@@ -21,7 +21,7 @@ class ShrinkWatchTest : public ::testing::Test {
     const bool something = watch_.Look(now_, MiB(used), MiB(heap_));
     if (!watch_.is_count_due()) return false;
     EXPECT_TRUE(something);
-    watch_.NoteCount(MiB(used));
+    watch_.NoteCount(MiB(used), caches_);
     if (ShrinkWatch::IsNearlyEmpty(in_use * kMiB, MiB(heap_)))
       watch_.Begin(now_, heap_ * kMiB, stats_);
     return true;
@@ -52,6 +52,7 @@ class ShrinkWatchTest : public ::testing::Test {
   ShrinkWatch watch_;
   PageHeapStats stats_;
   size_t heap_ = 256;
+  size_t caches_ = 1;
   uint64_t now_ = kOneSecond;
 };
 
@@ -104,7 +105,7 @@ TEST_F(ShrinkWatchTest, ASmallHeapIsNotWatched) {
 TEST_F(ShrinkWatchTest, NorIsOneOfWhichLittleIsResident) {
   Fill();
   EXPECT_FALSE(Look(256));
-  watch_.NoteCount(MiB(10));
+  watch_.NoteCount(MiB(10), caches_);
   watch_.Begin(now_, 95 * kMiB, stats_);
   EXPECT_FALSE(watch_.shrinking());
 }
@@ -178,6 +179,21 @@ TEST_F(ShrinkWatchTest, ItEndsWhereTheSystemTakesNothing) {
   EXPECT_FALSE(Look(10)) << "as if it had gone";
   ++now_;
   EXPECT_TRUE(Look(10));
+}
+
+TEST_F(ShrinkWatchTest, CountsOfManyCachesAreFew) {
+  const auto counts_of = [this](size_t caches) {
+    watch_ = {};
+    caches_ = caches;
+    Fill();
+    int counts = 0;
+    for (size_t used = 256; used > 0; --used) counts += Look(used, 100) ? 1 : 0;
+    return counts;
+  };
+  EXPECT_GT(counts_of(1), 60);
+  EXPECT_EQ(counts_of(32), counts_of(1));
+  EXPECT_LE(counts_of(2000), 20);
+  EXPECT_EQ(counts_of(20000), counts_of(2000)) << "a quarter less is always worth a count";
 }
 
 TEST_F(ShrinkWatchTest, FreeMemoryGoesByTheMebibyte) {
