@@ -314,9 +314,10 @@ Length PageHeapBase<System, Spans>::ReleaseLocked(Length n, Cut cut, ReleaseCaus
     Departure departure;
     departure.cause = cause;
     BeginDeparture(n - released, cut, &departure, which...);
+    if (departure.count == 0) break;
     const Length taken = Depart(departure);
     released += taken;
-    if (taken < departure.length || departure.count == 0) break;
+    if (taken < departure.length) break;
   }
   return released;
 }

@@ -95,20 +95,23 @@ bool Housekeeping::Poll(ThreadHeader* own) {
     if (backlog_.load(std::memory_order_relaxed)) backlog_.store(false, std::memory_order_relaxed);
     return false;
   }
-  if (!TryBegin()) return false;
+  if (!TryBegin(early)) return false;
   const int saved_errno = errno;
-  const uint64_t now = Now();
-  NotePause(now, step_ns);
-  CountSteps(now, step_ns);
-  // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
-  // unless that may be the last one of a heap that shrinks.
-  const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
-  const Length paid = FollowShrinking(now, early, own);
-  if (!early) ReleaseExcess(own);
-  const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
-  if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
+  bool is_asked = false;
+  do {
+    const uint64_t now = Now();
+    NotePause(now, step_ns);
+    CountSteps(now, step_ns);
+    // Reading the limits of cgroups takes a thread long enough; it does nothing else in this call,
+    // unless that may be the last one of a heap that shrinks.
+    const bool read = host_.RefreshLimits(static_cast<int64_t>(now), Limits::Reader::kAllocating);
+    const Length paid = FollowShrinking(now, early, own);
+    if (!early) ReleaseExcess(own);
+    const bool due = owed_steps_ > 0 || backlog_.load(std::memory_order_relaxed);
+    if (due && (!read || shrink_.shrinking())) WorkForLimitedTime(now, paid, own);
+    // Once more at most, so that no thread works for others without end.
+  } while (End() && !std::exchange(is_asked, true) && TryBegin());
   errno = saved_errno;
-  End();
   return backlog_.load(std::memory_order_relaxed);
 }
 
@@ -147,12 +150,13 @@ Length Housekeeping::FollowShrinking(uint64_t now, bool freed_block, ThreadHeade
 void Housekeeping::Shrink(uint64_t now, Length used, Length paid, ThreadHeader* own) {
   PageHeap& pages = host_.Pages();
   if (shrink_.is_count_due()) {
-    shrink_.NoteCount(used);
+    shrink_.NoteCount(used, host_.CountThreadCaches());
     if (!ShrinkWatch::IsNearlyEmpty(host_.CountInUse().in_use, pages.committed())) return;
-    shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()));
+    shrink_.Begin(now, ResidentBytes().value_or(pages.committed().bytes()), pages.stats());
     if (!shrink_.shrinking()) return;
     excess_.NoteShrinking();
   }
+  shrink_.NoteReleases(pages.stats());
   if (!shrink_.shrinking()) return pages.MakeDue(Length(0), PageHeap::Demand::kMayReturn);
   host_.ReturnSomeCached(own, std::max(paid.bytes(), kCachedAtOnce));
   if (shrink_.TakeTurn()) {
@@ -244,7 +248,7 @@ uint64_t Housekeeping::WaitAfter(Length released, uint64_t step_ns) {
 }
 
 void Housekeeping::ResetAfterFork() {
-  busy_.store(false, std::memory_order_relaxed);
+  busy_.store(0, std::memory_order_relaxed);
   delegates_.store(0, std::memory_order_relaxed);
 }
 

@@ -105,7 +105,7 @@ class Housekeeping {
     return TCMALLOC_UNLIKELY(--polls_left_ <= 0 || backlog_.load(std::memory_order_relaxed));
   }
   // Called after a span was freed that was a block. Few such frees empty a heap, so if it may
-  // shrink the next look comes at once.
+  // shrink the next look comes at once. A thread that is working meanwhile looks once more instead.
   void NoteBlockFreed() const;
   // Lets the next look come at the end of this slow path. Called when the heap has grown.
   static void LookSoon() {
@@ -158,14 +158,19 @@ class Housekeeping {
   void CountSteps(uint64_t now, uint64_t step_ns);
   void Step(ThreadHeader* own);
   void ReturnIdleObjects(ThreadHeader* own);
-  // The load keeps threads from writing to the cache line while another one is working.
-  bool TryBegin() {
-    // Acquire pairs with the release in End.
-    return !busy_.load(std::memory_order_relaxed) &&
-           !busy_.exchange(true, std::memory_order_acquire);
+  // Returns true if no other thread is working. One that is looks once more if this thread `asks`.
+  // The load keeps the others from writing to the cache line.
+  bool TryBegin(bool asks = false) {
+    // Acquire pairs with the release in End. Release pairs with the acquire in End, so that who
+    // looks once more sees what this thread freed.
+    return (asks || busy_.load(std::memory_order_relaxed) == 0) &&
+           busy_.fetch_add(1, std::memory_order_acq_rel) == 0;
   }
-  // Release pairs with the acquire in TryBegin.
-  void End() { busy_.store(false, std::memory_order_release); }
+  // Returns true if another thread asked for one more look.
+  TCMALLOC_ALWAYS_INLINE bool End() {
+    // Release pairs with the acquire in TryBegin, acquire with the release in TryBegin.
+    return busy_.exchange(0, std::memory_order_acq_rel) > 1;
+  }
   TCMALLOC_COLD void ReturnOverdrafts(ThreadHeader* own);
   TCMALLOC_ALWAYS_INLINE void ReleaseExcess(ThreadHeader* own);
   TCMALLOC_COLD void BeginCycle(Length free, ThreadHeader* own);
@@ -185,7 +190,8 @@ class Housekeeping {
   // Set at any time; 0 while nothing goes back by time. Code that divides by it reads it once and
   // passes it on.
   std::atomic<uint64_t> step_ns_{0};
-  std::atomic<bool> busy_{false};  // held by the thread that works
+  // Not 0 while a thread works, which holds it; more than 1 if it shall look once more.
+  std::atomic<uint32_t> busy_{0};
   std::atomic<uint64_t> speed_{0};
   std::atomic<uint64_t> speed_since_{0};  // when it was set
   std::atomic<int> delegates_{0};

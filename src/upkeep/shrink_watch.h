@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "page_heap/stats.h"
 #include "pages/page_types.h"
 
 namespace tcmalloc {
@@ -19,7 +21,7 @@ namespace tcmalloc {
 //
 // At that moment a program that goes on looks the same, and pays page faults when it fills the heap
 // again. Each shrinking is therefore paid for by time: the next one begins so late that page faults
-// take no more than one in kTimeShare of it.
+// of what went take no more than one in kTimeShare of it.
 //
 // The memory in use is counted only when its pages have become fewer, because a count visits every
 // cache. A heap of which much is used again and again is not counted more than a few dozen times
@@ -33,12 +35,18 @@ class ShrinkWatch {
   // The fall of the pages in use before a count.
   static constexpr uintptr_t kFallShare = 32;
   static constexpr Length kLeastFall = Length::FromBytesCeil(size_t{1} << 20);
+  // A count also awaits that so much has become free for each cache that the last one visited, but
+  // no more than this share of what was used then.
+  static constexpr Length kFallPerCache = Length::FromBytesCeil(size_t{32} << 10);
+  static constexpr uintptr_t kMostFallShare = 4;
   // Counts begin anew when the pages in use have grown by this share of the heap.
   static constexpr uintptr_t kRearmShare = 4;
   // The heap has ceased to shrink if this much more is in use than there was, or after so many
   // looks in which it became no less by kStep.
   static constexpr Length kRegrowth = Length::FromBytesCeil(size_t{1} << 20);
   static constexpr int kMostLooks = 256;
+  // It also ends after so many looks, one after the other, in which the system took nothing.
+  static constexpr int kMostRefusals = 8;
   static constexpr Length kStep = Length::FromBytesCeil(size_t{64} << 10);
   // Free memory goes as soon as it is so much.
   static constexpr Length kLeastDue = Length::FromBytesCeil(size_t{1} << 20);
@@ -55,7 +63,7 @@ class ShrinkWatch {
     const bool was_shrinking = shrinking_;
     if (was_shrinking) NoteUsed(used);
     if (used > top_ + Length(committed.pages() / kRearmShare)) is_falling_ = false;
-    if (!is_falling_) SetTop(std::max(top_, used));
+    if (!is_falling_) SetTop(std::max(top_, used), kLeastFall);
     is_watched_ = !was_shrinking && now >= next_ && committed >= kLeastHeap;
     is_count_due_ = is_watched_ && used <= mark_;
     return was_shrinking || is_count_due_;
@@ -70,21 +78,34 @@ class ShrinkWatch {
 
   // Returns true if the memory in use should be counted: objects in caches are free, too.
   bool is_count_due() const { return is_count_due_; }
-  // Called then, when `used` pages are not free.
-  void NoteCount(Length used) {
+  // Called then, when `used` pages are not free. The count visits so many caches.
+  void NoteCount(Length used, size_t caches) {
     is_falling_ = true;
-    SetTop(used);
+    const Length paying(std::min(kFallPerCache.pages() * caches, used.pages() / kMostFallShare));
+    SetTop(used, std::max(paying, Length(kLeastFall)));
   }
   // Returns true if so few bytes are in use that the heap should shrink.
   static bool IsNearlyEmpty(uint64_t in_use, Length committed) {
     return in_use <= committed.bytes() / kUsedShare;
   }
   // Begins to shrink at `now`, if so many bytes are resident that it is worth the trouble.
-  void Begin(uint64_t now, uint64_t resident) {
+  void Begin(uint64_t now, uint64_t resident, const PageHeapStats& stats) {
     shrinking_ = resident >= kLeastHeap.bytes();
     least_ = top_;
-    looks_ = 0;
-    next_ = now + resident / kFaultBytes * kFaultNanoseconds * kTimeShare;
+    looks_ = refusals_ = 0;
+    released_ = stats.released(ReleaseCause::kAllocator);
+    next_ = now + (shrinking_ ? 0 : TimeFor(resident));
+  }
+  // Called in each look while the heap shrinks, and in the one in which it has ceased to.
+  void NoteReleases(const PageHeapStats& stats) {
+    const Length released = stats.released(ReleaseCause::kAllocator);
+    const Length went = released - std::exchange(released_, released);
+    const uint64_t refused =
+        stats.release_failures - std::exchange(refused_, stats.release_failures);
+    next_ += TimeFor(went.bytes());
+    if (went > Length(0)) refusals_ = 0;
+    if (went > Length(0) || refused == 0) return;
+    if (++refusals_ == kMostRefusals) next_ += TimeFor(stats.free.bytes());
   }
 
   bool shrinking() const { return shrinking_; }
@@ -96,28 +117,36 @@ class ShrinkWatch {
   static Length PagesDue(Length free) { return free >= kLeastDue ? free : Length(0); }
 
  private:
-  void SetTop(Length used) {
+  // Returns the time that pays for the page faults of so much memory.
+  static uint64_t TimeFor(uint64_t bytes) {
+    return bytes / kFaultBytes * kFaultNanoseconds * kTimeShare;
+  }
+  void SetTop(Length used, Length least_fall) {
     top_ = used;
-    const Length fall = std::max(Length(used.pages() / kFallShare), Length(kLeastFall));
+    const Length fall = std::max(Length(used.pages() / kFallShare), least_fall);
     mark_ = used > fall ? used - fall : Length(0);
   }
   void NoteUsed(Length used) {
     const bool falls = used + kStep <= least_;
     looks_ = falls ? 0 : looks_ + 1;
     if (falls) least_ = used;
-    if (looks_ > kMostLooks || used > least_ + kRegrowth) shrinking_ = false;
+    if (looks_ > kMostLooks || refusals_ >= kMostRefusals || used > least_ + kRegrowth)
+      shrinking_ = false;
   }
 
   bool shrinking_ = false;
   bool is_falling_ = false;
   bool is_watched_ = false;
   bool is_count_due_ = false;
-  int looks_ = 0;  // since least_ became less
+  int looks_ = 0;     // since least_ became less
+  int refusals_ = 0;  // looks since the system took something
   uint32_t turn_ = 0;
   Length least_;  // used since the heap shrinks
   Length top_;    // used at the last count or, unless used pages are falling, the most since
   Length mark_;
-  uint64_t next_ = 0;  // when the heap may shrink again
+  Length released_;       // by the page heap, at the last look
+  uint64_t refused_ = 0;  // runs that the system had not taken then
+  uint64_t next_ = 0;     // when the heap may shrink again
 };
 
 }  // namespace tcmalloc

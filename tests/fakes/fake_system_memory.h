@@ -5,6 +5,7 @@
 #ifndef TCMALLOC_TESTS_FAKES_FAKE_SYSTEM_MEMORY_H_
 #define TCMALLOC_TESTS_FAKES_FAKE_SYSTEM_MEMORY_H_
 
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cstddef>
@@ -90,6 +91,7 @@ class FakeSystemMemory {
   }
 
   void Release(ReleaseRequest* requests, size_t n) {
+    EXPECT_GT(n, 0u) << "a call without a request";
     for (size_t i = 0; i < n; ++i) {
       requests[i].released = Release(requests[i].start, requests[i].bytes);
     }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/bits.h"
+#include "page_heap/huge/huge_page.h"
 #include "pages/page_types.h"
 #include "system/memory.h"
 #include "system/transparent_hugepages.h"
@@ -33,8 +34,7 @@ namespace tcmalloc {
 template <typename System>
 class GrowingHugepage {
  public:
-  static constexpr Length kLength = Length::FromBytesCeil(kHugePageSize);
-  static constexpr Length kLeastHeap = kLength * 8;
+  static constexpr Length kLeastHeap = kPagesPerHugePage * 8;
   // Spans that are no longer have objects of at most 5 KiB, of which a program touches nearly every
   // page. Of larger objects it may touch the first page alone. 0 where a page is longer.
   static constexpr Length kLongestSpan = Length((size_t{40} << 10) >> kPageShift);
@@ -53,8 +53,8 @@ class GrowingHugepage {
   // Long spans may lie in a hugepage that short ones have begun, and be touched at their beginning
   // alone. So the heap must have grown by kLeastShort of short spans, of which each long one uses
   // up kShortForLong times its length. More than kMostShort does not count.
-  static constexpr Length kLeastShort = kLength * 3;
-  static constexpr Length kMostShort = kLength * 4;
+  static constexpr Length kLeastShort = kPagesPerHugePage * 3;
+  static constexpr Length kMostShort = kPagesPerHugePage * 4;
   static constexpr uintptr_t kShortForLong = 16;
 
   // Returns true if a span of n pages shall not lie in a hugepage.
@@ -70,7 +70,8 @@ class GrowingHugepage {
     if (!setting_known_) {
       const int saved_errno = errno;
       const TransparentHugepages setting = system.ReadHugepageSetting();
-      wanted_ = setting.mode == HugepageMode::kMadvise && setting.hugepage_bytes == kLength.bytes();
+      wanted_ = setting.mode == HugepageMode::kMadvise &&
+                setting.hugepage_bytes == kPagesPerHugePage.bytes();
       setting_known_ = true;
       errno = saved_errno;
     }
@@ -80,14 +81,14 @@ class GrowingHugepage {
   // which `taken` is about to be cut.
   static bool IsCutShort(PageRange taken, PageRange unused) {
     const PageId first = HugepageOf(taken);
-    return unused.first <= first && unused.end() < first + kLength;
+    return unused.first <= first && unused.end() < first + kPagesPerHugePage;
   }
 
   // Returns true if a hugepage may begin where `taken` ends: all of it must lie in `unused`, which
   // `taken` was cut from and of which nothing is resident.
   bool Begins(PageRange taken, PageRange unused) const {
     const PageId first = HugepageOf(taken);
-    const bool is_unused = unused.first <= first && first + kLength <= unused.end();
+    const bool is_unused = unused.first <= first && first + kPagesPerHugePage <= unused.end();
     return is_unused && (apart_ < kMostApart || !IsApart(first));
   }
   // Asks for that hugepage, or leaves it out. None must be begun. Keeps errno. If it `was_used`,
@@ -126,7 +127,7 @@ class GrowingHugepage {
     } else {
       short_ -= std::min(short_, grown * kShortForLong);
     }
-    const PageId end = std::min(taken.end(), begun_ + kLength);
+    const PageId end = std::min(taken.end(), begun_ + kPagesPerHugePage);
     if (taken.first < end) used_to_ = std::max(used_to_, end);
   }
 
@@ -137,27 +138,27 @@ class GrowingHugepage {
   // taken, which are resident though no span may have them. Keeps errno.
   PageRange End(System& system) {
     Advise(system, begun_, HugeAdvice::kNoHugepage);
-    const PageRange rest{used_to_, begun_ + kLength - used_to_};
+    const PageRange rest{used_to_, begun_ + kPagesPerHugePage - used_to_};
     begun_ = used_to_ = PageId();
     return rest;
   }
 
  private:
   static PageId HugepageOf(PageRange taken) {
-    return PageId(AlignDown(taken.end().index() - 1, kLength.pages()));
+    return PageId(AlignDown(taken.end().index() - 1, kPagesPerHugePage.pages()));
   }
   // Returns true if a hugepage there would cost mappings.
-  bool IsApart(PageId first) const { return first != last_ && first != last_ + kLength; }
+  bool IsApart(PageId first) const { return first != last_ && first != last_ + kPagesPerHugePage; }
   // Since Linux 6.14 the page table of a hugepage goes if all of it is given back at once.
   static void ForgetSmallPages(System& system, PageId first) {
-    ReleaseRequest request{first.start(), kLength.bytes()};
+    ReleaseRequest request{first.start(), kPagesPerHugePage.bytes()};
     const int saved_errno = errno;
     system.Release(&request, 1);
     errno = saved_errno;
   }
   static bool Advise(System& system, PageId first, HugeAdvice advice) {
     const int saved_errno = errno;
-    const bool taken = system.AdviseHuge(first.start(), kLength.bytes(), advice);
+    const bool taken = system.AdviseHuge(first.start(), kPagesPerHugePage.bytes(), advice);
     errno = saved_errno;
     return taken;
   }

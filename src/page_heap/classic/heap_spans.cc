@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "page_heap/fit.h"
-#include "system/transparent_hugepages.h"
+#include "page_heap/huge/huge_page.h"
 
 namespace tcmalloc {
 namespace {
@@ -334,9 +334,8 @@ Span* HeapSpans::MergeRun(Length n, Length alignment, Length most_returned) {
 
 // Returns the page of `span` from which on no more than `most` pages go.
 PageId HeapSpans::CutForRelease(const Span* span, Length most, Cuts cuts) {
-  constexpr Length kHugepage = Length::FromBytesCeil(kHugePageSize);
   const PageId cut = span->end() - most;
-  return cuts == Cuts::kAnywhere ? cut : PageId(AlignUp(cut.index(), kHugepage.pages()));
+  return cuts == Cuts::kAnywhere ? cut : PageId(AlignUp(cut.index(), kPagesPerHugePage.pages()));
 }
 
 Span* HeapSpans::BeginRelease(Length most, Cuts cuts) {

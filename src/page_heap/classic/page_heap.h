@@ -18,6 +18,7 @@
 #include "page_heap/classic/growing_hugepage.h"
 #include "page_heap/classic/heap_spans.h"
 #include "page_heap/fit.h"
+#include "page_heap/huge/huge_page.h"
 #include "page_heap/page_heap_base.h"
 #include "page_heap/release/growth_cap.h"
 #include "page_heap/release/growth_offset.h"
@@ -209,7 +210,7 @@ template <typename System>
 Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Placement& placement) {
   if (!growing_hugepage_.IsWanted(this->system_)) return spans_.Take(found, n, placement);
   if (LacksEnd(found, n)) {
-    this->GrowBehind(found->end(), GrowingHugepage<System>::kLength);
+    this->GrowBehind(found->end(), kPagesPerHugePage);
     // Whatever was added may have merged with it.
     found = spans_.Find(Span::State::kReturned, n, placement);
   }

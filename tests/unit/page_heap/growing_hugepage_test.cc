@@ -133,11 +133,11 @@ TEST_F(GrowingHugepageTest, OneOfWhichAPartIsInUseIsNotAskedFor) {
   Growing growing;
   const PageId first = PageId::Containing(heap_.system.begin());
   const Length one(1);
-  Take(&growing, {first + one, one}, {first + one, Growing::kLength});
+  Take(&growing, {first + one, one}, {first + one, kPagesPerHugePage});
   EXPECT_TRUE(advice().empty());
-  Take(&growing, {first + one, one}, {first, Growing::kLength - one});
+  Take(&growing, {first + one, one}, {first, kPagesPerHugePage - one});
   EXPECT_TRUE(advice().empty());
-  Take(&growing, {first + one, one}, {first, Growing::kLength});
+  Take(&growing, {first + one, one}, {first, kPagesPerHugePage});
   EXPECT_EQ(advice(), (Advice{{0, HugeAdvice::kHugepage}}));
 }
 
@@ -166,7 +166,7 @@ TEST_F(GrowingHugepageTest, ALongSpanUsesUpManyTimesItsLengthOfShortOnes) {
   EXPECT_TRUE(suits(growing));
   grow(Length(kHuge), Length(1));
   EXPECT_FALSE(suits(growing)) << "a part of a long span";
-  grow(Length(1), Growing::kLength * 100);
+  grow(Length(1), kPagesPerHugePage * 100);
   grow(used_up + Length(1), used_up + Length(1));
   EXPECT_FALSE(suits(growing)) << "what was longer ago does not count";
 }
@@ -429,7 +429,7 @@ TEST_F(GrowingHugepageTest, ALongSpanLeavesItsRestToShortOnes) {
   MakeLarge();
   const Span* first = New(1);
   const Span* large = New(kHuge);
-  EXPECT_EQ(large->first, first->first + Growing::kLength);
+  EXPECT_EQ(large->first, first->first + kPagesPerHugePage);
   EXPECT_EQ(heap_->stats().free, Length(kHuge - 1));
   EXPECT_EQ(advice().back(), std::pair(kFirst, HugeAdvice::kNoHugepage));
   EXPECT_EQ(New(1)->first, first->end());
@@ -511,8 +511,8 @@ TEST_F(GrowingHugepageTest, ThoseThatDivideMappingsAreFew) {
   Growing growing;
   const PageId begin = PageId::Containing(heap_.system.begin());
   const auto take = [&](uintptr_t hugepage) {
-    const PageId first = begin + Growing::kLength * hugepage;
-    Take(&growing, {first, Length(1)}, {first, Growing::kLength});
+    const PageId first = begin + kPagesPerHugePage * hugepage;
+    Take(&growing, {first, Length(1)}, {first, kPagesPerHugePage});
   };
   for (uintptr_t i = 0; i < 2 * Growing::kMostApart; ++i) take(2 * i);
   EXPECT_EQ(heap_.system.advised().size(), 2 * Growing::kMostApart - 1);

@@ -10,7 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <thread>
+#include <utility>
 
 #include "cache/thread_header.h"
 #include "fakes/fake_metadata.h"
@@ -279,11 +282,53 @@ TEST_F(ShrinkingHeapTest, ItKeepsWhatIsFreeWhereNothingGoesBackByTime) {
   EXPECT_EQ(host_.counts, 0);
 }
 
-TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
-  system_calls.madvise = [](void*, size_t, int) { return -1; };
+// Counts the calls that ask the system to take memory, and refuses them.
+constinit int refusals = 0;
+void RefuseReleases() {
+  refusals = 0;
+  system_calls.madvise = [](void*, size_t, int) {
+    ++refusals;
+    return -1;
+  };
   system_calls.process_madvise = [](int, const iovec*, size_t, int, unsigned) -> ssize_t {
     return -1;
   };
+}
+
+TEST_F(ShrinkingHeapTest, OneThatIsLockedInMemoryIsNotAskedAgainAndAgain) {
+  RefuseReleases();
+  FreeUpTo(kBlocks);
+  for (int i = 0; i < 300; ++i) housekeeping_.Poll(&own_);
+  EXPECT_GT(refusals, 0);
+  EXPECT_LT(refusals, 10 * ShrinkWatch::kMostRefusals);
+}
+
+TEST_F(ShrinkingHeapTest, OneOfManyCachesIsCountedAFewTimes) {
+  host_.caches = 2000;
+  host_.in_use = MiB(100).bytes();
+  FreeUpTo(kBlocks);
+  EXPECT_GT(host_.counts, 0);
+  EXPECT_LT(host_.counts, 16);
+}
+
+TEST_F(ShrinkingHeapTest, ABlockThatIsFreedWhileAnotherThreadWorksGoesBack) {
+  static std::function<void()> free_last;
+  free_last = [this] { std::thread([this] { FreeUpTo(kBlocks); }).join(); };
+  FreeUpTo(kBlocks - 2);
+  system_calls.madvise = [](void* start, size_t bytes, int advice) {
+    if (const auto free = std::exchange(free_last, nullptr)) free();
+    return real_system_calls.madvise(start, bytes, advice);
+  };
+  host_.Pages().Delete(blocks_[freed_++]);
+  housekeeping_.NoteBlockFreed();
+  housekeeping_.Poll(&own_);
+  EXPECT_EQ(freed_, kBlocks);
+  EXPECT_LE(committed(), MiB(1));
+}
+
+TEST_F(ShrinkingHeapTest, OneThatGrowsAgainLosesNoMore) {
+  FreeUpTo(kBlocks - 4);
+  RefuseReleases();
   FreeUpTo(kBlocks - 1);
   system_calls.madvise = real_system_calls.madvise;
   system_calls.process_madvise = real_system_calls.process_madvise;

@@ -21,8 +21,9 @@ class ShrinkWatchTest : public ::testing::Test {
     const bool something = watch_.Look(now_, MiB(used), MiB(heap_));
     if (!watch_.is_count_due()) return false;
     EXPECT_TRUE(something);
-    watch_.NoteCount(MiB(used));
-    if (ShrinkWatch::IsNearlyEmpty(in_use * kMiB, MiB(heap_))) watch_.Begin(now_, heap_ * kMiB);
+    watch_.NoteCount(MiB(used), caches_);
+    if (ShrinkWatch::IsNearlyEmpty(in_use * kMiB, MiB(heap_)))
+      watch_.Begin(now_, heap_ * kMiB, stats_);
     return true;
   }
   bool Look(size_t used) { return Look(used, used); }
@@ -37,8 +38,21 @@ class ShrinkWatchTest : public ::testing::Test {
     EXPECT_TRUE(watch_.shrinking());
   }
 
+  // So much went since the last look.
+  void Release(size_t mib) {
+    stats_.released_for[static_cast<size_t>(ReleaseCause::kAllocator)] += MiB(mib);
+    watch_.NoteReleases(stats_);
+  }
+  // Nothing went, because the system refused.
+  void Refuse() {
+    ++stats_.release_failures;
+    watch_.NoteReleases(stats_);
+  }
+
   ShrinkWatch watch_;
+  PageHeapStats stats_;
   size_t heap_ = 256;
+  size_t caches_ = 1;
   uint64_t now_ = kOneSecond;
 };
 
@@ -91,13 +105,14 @@ TEST_F(ShrinkWatchTest, ASmallHeapIsNotWatched) {
 TEST_F(ShrinkWatchTest, NorIsOneOfWhichLittleIsResident) {
   Fill();
   EXPECT_FALSE(Look(256));
-  watch_.NoteCount(MiB(10));
-  watch_.Begin(now_, 95 * kMiB);
+  watch_.NoteCount(MiB(10), caches_);
+  watch_.Begin(now_, 95 * kMiB, stats_);
   EXPECT_FALSE(watch_.shrinking());
 }
 
 TEST_F(ShrinkWatchTest, ItEndsWhenUseGrows) {
   Shrink();
+  Release(1);
   Look(20);
   Look(21);
   EXPECT_TRUE(watch_.shrinking()) << "a mebibyte is no growth";
@@ -118,19 +133,67 @@ TEST_F(ShrinkWatchTest, ItEndsWhenUseFallsNoMore) {
   EXPECT_FALSE(watch_.shrinking());
 }
 
+constexpr uint64_t TimeFor(size_t mib) {
+  return mib * kMiB / ShrinkWatch::kFaultBytes * ShrinkWatch::kFaultNanoseconds *
+         ShrinkWatch::kTimeShare;
+}
+
 TEST_F(ShrinkWatchTest, TheNextTimeIsPaidForByTimeThatPasses) {
   Shrink();
+  for (int i = 0; i < 10; ++i) Release(20);
   Look(256);
   EXPECT_FALSE(watch_.shrinking());
   EXPECT_FALSE(Look(10));
   EXPECT_EQ(watch_.mark(), Length(0)) << "looks for it are of no use";
-  const uint64_t faults = heap_ * kMiB / ShrinkWatch::kFaultBytes * ShrinkWatch::kFaultNanoseconds;
-  now_ += faults * ShrinkWatch::kTimeShare - 1;
+  now_ += TimeFor(200) - 1;
   EXPECT_FALSE(Look(256));
   EXPECT_FALSE(Look(10));
   ++now_;
   EXPECT_TRUE(Look(10));
   EXPECT_TRUE(watch_.shrinking());
+}
+
+TEST_F(ShrinkWatchTest, WhatDidNotGoIsNotPaidFor) {
+  Shrink();
+  Look(256);
+  EXPECT_FALSE(watch_.shrinking());
+  EXPECT_TRUE(Look(30)) << "at once";
+  EXPECT_TRUE(watch_.shrinking());
+}
+
+TEST_F(ShrinkWatchTest, ItEndsWhereTheSystemTakesNothing) {
+  Shrink();
+  stats_.free = MiB(100);
+  for (int i = 1; i < ShrinkWatch::kMostRefusals; ++i) Refuse();
+  Release(1);
+  for (int i = 0; i < ShrinkWatch::kMostRefusals; ++i) {
+    Look(20);
+    EXPECT_TRUE(watch_.shrinking());
+    watch_.NoteReleases(stats_);  // nothing was due
+    Refuse();
+  }
+  EXPECT_TRUE(watch_.Look(now_, MiB(20), MiB(heap_))) << "there is something to undo";
+  EXPECT_FALSE(watch_.shrinking());
+  now_ += TimeFor(101) - 1;
+  Look(256);
+  EXPECT_FALSE(Look(10)) << "as if it had gone";
+  ++now_;
+  EXPECT_TRUE(Look(10));
+}
+
+TEST_F(ShrinkWatchTest, CountsOfManyCachesAreFew) {
+  const auto counts_of = [this](size_t caches) {
+    watch_ = {};
+    caches_ = caches;
+    Fill();
+    int counts = 0;
+    for (size_t used = 256; used > 0; --used) counts += Look(used, 100) ? 1 : 0;
+    return counts;
+  };
+  EXPECT_GT(counts_of(1), 60);
+  EXPECT_EQ(counts_of(32), counts_of(1));
+  EXPECT_LE(counts_of(2000), 20);
+  EXPECT_EQ(counts_of(20000), counts_of(2000)) << "a quarter less is always worth a count";
 }
 
 TEST_F(ShrinkWatchTest, FreeMemoryGoesByTheMebibyte) {
