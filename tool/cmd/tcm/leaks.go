@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
+	"tcm/internal/report"
 	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 	"tcm/internal/symbols"
@@ -208,7 +210,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		return err
 	}
 	own := fmt.Sprintf(".%d%s", measured.Pid, checkSuffix)
-	checked, leaks := false, false
+	checked, leaks, reason := false, false, ""
 	for _, name := range names {
 		isOwn := strings.HasSuffix(name, own)
 		made, err := loadProcessProfile(r.folder, name)
@@ -216,8 +218,11 @@ func (r *leaksReport) show(command *cobra.Command) error {
 			fmt.Fprintf(command.ErrOrStderr(), "tcm: what a process leaks is left out: %s: %v\n", name, err)
 			continue
 		}
-		checked = checked || isOwn
-		if !isOwn && len(made.Sample) == 0 {
+		if isOwn {
+			reason = ownMalloc(made)
+			checked = reason == ""
+		}
+		if len(made.Sample) == 0 && !(isOwn && checked) {
 			continue
 		}
 		lost, err := r.flags.show(command, made, strings.TrimSuffix(name, checkSuffix), command.ErrOrStderr())
@@ -228,7 +233,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		}
 	}
 	if !checked {
-		err = r.showUnchecked(command.ErrOrStderr(), measured.Signal)
+		err = r.showUnchecked(command.ErrOrStderr(), reason, measured.Signal)
 	}
 	if leaks {
 		return errLeaks
@@ -236,9 +241,35 @@ func (r *leaksReport) show(command *cobra.Command) error {
 	return err
 }
 
-// showUnchecked says that nothing is known of the program's own process.
-func (r *leaksReport) showUnchecked(to io.Writer, signal int) error {
-	reason, lost := whyNothing(r.folder, r.program, fullArchive, signal)
+// ownMalloc says that a check found nothing because the checked program has a malloc of its own, or nothing. The program
+// is the first file that is mapped.
+func ownMalloc(made *profile.Profile) string {
+	if len(made.Sample) > 0 || len(made.Mapping) == 0 {
+		return ""
+	}
+	path := made.Mapping[0].File
+	reason := report.OwnMalloc(path)
+	if reason == "" || hasLeakChecker(path) {
+		return ""
+	}
+	return reason
+}
+
+// leakCheckWords are of a message that only the leak checker has.
+const leakCheckWords = " detected leaks of "
+
+// hasLeakChecker returns true for a program that is linked with the archive, of whose functions a program exports few.
+func hasLeakChecker(program string) bool {
+	content, err := os.ReadFile(program)
+	return err == nil && bytes.Contains(content, []byte(leakCheckWords))
+}
+
+// showUnchecked says that nothing is known of the program's own process, for this reason or else for one that is looked for.
+func (r *leaksReport) showUnchecked(to io.Writer, reason string, signal int) error {
+	var lost error
+	if reason == "" {
+		reason, lost = whyNothing(r.folder, r.program, fullArchive, signal)
+	}
 	note := r.program + " was not checked: " + reason
 	if r.flags.asJSON {
 		return cmp.Or(writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}}), lost)

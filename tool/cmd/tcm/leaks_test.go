@@ -192,12 +192,17 @@ int main(int argc, char** argv) {
 
 func buildLeaking(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "leaking.c"), filepath.Join(folder, "leaking")
-	if err := os.WriteFile(source, []byte(leaking), 0o644); err != nil {
+	return buildNamed(t, "leaking", leaking)
+}
+
+// buildNamed compiles a program in C; words come behind it.
+func buildNamed(t *testing.T, name, source string, words ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(program+".c", []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	build(t, "cc", append([]string{"-g", "-O1", "-fno-builtin", "-o", program, program + ".c"}, words...)...)
 	return program
 }
 
@@ -240,6 +245,44 @@ func TestLeaksOfAProgram(t *testing.T) {
 		if got := leaks(words...); got.status.ExitStatus() != status {
 			t.Errorf("%q: %+v", words, got)
 		}
+	}
+}
+
+// ownAllocator brings a malloc of its own, and loses a block of it.
+const ownAllocator = `
+#include <stddef.h>
+#include <string.h>
+static _Alignas(16) char memory[1 << 20];
+static size_t used;
+void* malloc(size_t size) { used += 16 + (size + 15 & ~(size_t)15); return memory + used - (size + 15 & ~(size_t)15); }
+void* calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
+void* realloc(void* block, size_t size) { return block ? memcpy(malloc(size), block, size) : malloc(size); }
+void free(void* block) {}
+int main(void) { return ((char*)malloc(100))[0]; }
+`
+
+// TestLeaksOfOtherMallocs does not take a program for one without leaks of which no block was seen, unless the library
+// is a part of it.
+func TestLeaksOfOtherMallocs(t *testing.T) {
+	leaks, _ := leaksOf(t)
+	own := buildNamed(t, "own", ownAllocator)
+	for _, words := range [][]string{{own}, {"sh", "-c", "exec " + own}} {
+		got := leaks(append([]string{"--"}, words...)...)
+		if got.status.ExitStatus() != 0 || got.errors != "tcm: "+words[0]+" was not checked: own has a malloc of its own\n" {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+	var made leakReport
+	if got := leaks("--json", "--", own); json.Unmarshal([]byte(got.errors), &made) != nil || !strings.HasSuffix(made.Note, ": own has a malloc of its own") {
+		t.Errorf("%+v", got)
+	}
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := buildNamed(t, "linked", "int main(void) { return 0; }", filepath.Join(filepath.Dir(library), fullArchive), "-lstdc++", "-pthread")
+	if got := leaks("--", linked); got.status.ExitStatus() != 0 || !strings.HasSuffix(got.errors, ": no leaks\n") {
+		t.Errorf("%+v", got)
 	}
 }
 

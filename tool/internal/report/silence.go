@@ -58,14 +58,24 @@ func Unwritten(signal int, noRoom error) string {
 // idle says why a program that left figures allocated nothing.
 func idle(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
-		if file, err := elf.Open(path); err == nil {
-			defer file.Close()
-			if identify.DefinesMalloc(file) {
-				return filepath.Base(path) + " has a malloc of its own"
-			}
+		if reason := OwnMalloc(path); reason != "" {
+			return reason
 		}
 	}
 	return "the program allocated nothing"
+}
+
+// OwnMalloc says that a program has a malloc of its own, so that no other library's serves it, or nothing.
+func OwnMalloc(path string) string {
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if !identify.DefinesMalloc(file) {
+		return ""
+	}
+	return filepath.Base(path) + " has a malloc of its own"
 }
 
 // mostInterpreters is how long a chain of scripts is followed.
