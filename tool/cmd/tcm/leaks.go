@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -309,7 +310,8 @@ func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title st
 	return report.Objects > 0, report.write(text.NewPrintable(to), f.top)
 }
 
-// reportLeaks puts what one stack lost directly and indirectly together, the largest first.
+// reportLeaks puts what one place lost directly and indirectly together, the largest first. Calls that look alike, as
+// those of one line, are one place.
 func reportLeaks(made *profile.Profile, title string) *leakReport {
 	report := &leakReport{Program: title, Places: []leakPlace{}}
 	places := map[string]int{}
@@ -317,12 +319,13 @@ func reportLeaks(made *profile.Profile, title string) *leakReport {
 		if len(sample.Value) < 2 {
 			continue
 		}
-		key := fmt.Sprint(sample.Location)
+		frames := withoutAllocator(framesOf(sample.Location))
+		key := fmt.Sprint(frames)
 		at, found := places[key]
 		if !found {
 			at = len(report.Places)
 			places[key] = at
-			report.Places = append(report.Places, leakPlace{Frames: framesOf(sample.Location)})
+			report.Places = append(report.Places, leakPlace{Frames: frames})
 		}
 		place := &report.Places[at]
 		objects, bytes := sample.Value[0], sample.Value[1]
@@ -348,11 +351,11 @@ func framesOf(locations []*profile.Location) []mistakes.Frame {
 	var made []mistakes.Frame
 	for _, location := range locations {
 		object := ""
-		if location.Mapping != nil {
+		if location.Mapping != nil && location.Mapping.File != "" {
 			object = filepath.Base(location.Mapping.File)
 		}
 		if len(location.Line) == 0 {
-			made = append(made, mistakes.Frame{Function: fmt.Sprintf("%#x", location.Address), Object: object})
+			made = append(made, mistakes.Frame{Function: profiles.AddressName(location, object), Object: object})
 		}
 		for _, line := range location.Line {
 			frame := mistakes.Frame{Line: line.Line, Object: object}
@@ -366,6 +369,16 @@ func framesOf(locations []*profile.Location) []mistakes.Frame {
 		}
 	}
 	return made
+}
+
+// withoutAllocator leaves out the innermost frames if an allocator is a part of the program, but never all.
+func withoutAllocator(frames []mistakes.Frame) []mistakes.Frame {
+	for i, frame := range slices.Backward(frames) {
+		if profiles.IsAllocator(frame.Function) && i+1 < len(frames) {
+			return frames[i+1:]
+		}
+	}
+	return frames
 }
 
 func (r *leakReport) write(to io.Writer, top int) error {

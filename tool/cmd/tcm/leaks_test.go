@@ -69,6 +69,28 @@ func TestLeaksOfAFile(t *testing.T) {
 	}
 }
 
+// TestPlacesOfLeaks has two calls that look alike, below functions of an archive's allocator, and one in a file without names.
+func TestPlacesOfLeaks(t *testing.T) {
+	made := leakProfile()
+	below, outermost := made.Location[1], made.Location[2]
+	allocator := &profile.Function{ID: 4, Name: "tcmalloc::MallocSlow"}
+	slow := &profile.Location{ID: 4, Mapping: made.Mapping[0], Address: 0x1004, Line: []profile.Line{{Function: allocator}}}
+	again := &profile.Location{ID: 5, Mapping: made.Mapping[0], Address: 0x1005, Line: below.Line}
+	nameless := &profile.Location{ID: 6, Mapping: made.Mapping[0], Address: 0x1006}
+	made.Location, made.Function = append(made.Location, slow, again, nameless), append(made.Function, allocator)
+	made.Sample = []*profile.Sample{
+		{Location: []*profile.Location{slow, below, outermost}, Value: []int64{1, 50}},
+		{Location: []*profile.Location{slow, again, outermost}, Value: []int64{1, 50}},
+		{Location: []*profile.Location{slow, nameless, below, slow, outermost}, Value: []int64{1, 10}},
+	}
+	output, _, err := called("leaks", writeProfile(t, "shop.1._main_-end.heap.pb.gz", made))
+	expected := " leaks 110 B in 3 blocks, allocated at 2 places\n\n100 B in 2 blocks\n    main  shop.cc:20\n\n" +
+		"10 B in 1 block\n    shop+0x6\n    main  shop.cc:20\n"
+	if err != nil || !strings.HasSuffix(output, expected) {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
 func TestNoLeaks(t *testing.T) {
 	var page strings.Builder
 	if err := (&leakReport{Program: "shop"}).write(&page, 20); err != nil || page.String() != "shop: no leaks\n" {

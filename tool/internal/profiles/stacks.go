@@ -181,7 +181,7 @@ func framesOf(sample *profile.Sample, lines bool) []Frame {
 			}
 		}
 		if len(location.Line) == 0 {
-			frames = append(frames, Frame{Name: addressName(location, object), Object: object})
+			frames = append(frames, Frame{Name: AddressName(location, object), Object: object})
 		}
 		for _, line := range slices.Backward(location.Line) {
 			frames = append(frames, newFrame(line, object, lines))
@@ -218,8 +218,8 @@ func newFrame(line profile.Line, object string, lines bool) Frame {
 	return made
 }
 
-// addressName is how a location without a function shows.
-func addressName(location *profile.Location, object string) string {
+// AddressName is how a location without a function shows.
+func AddressName(location *profile.Location, object string) string {
 	if object == "" {
 		return fmt.Sprintf("0x%x", location.Address)
 	}
