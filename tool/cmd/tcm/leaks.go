@@ -130,7 +130,7 @@ func (f *leakFlags) variables(library string) (map[string]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(absolute); err != nil {
-		return nil, fmt.Errorf("--suppressions: %w", err)
+		return nil, fmt.Errorf("--suppressions %s: %w", f.suppressions, text.WithoutPath(err))
 	}
 	made["TCMALLOC_HEAP_CHECK_SUPPRESSIONS"] = absolute
 	return made, nil
@@ -346,6 +346,9 @@ func reportLeaks(made *profile.Profile, title string) *leakReport {
 	return report
 }
 
+// rustStart ends the name of the function by which Rust's start calls main. Rust's own stacks end there as well.
+const rustStart = "_rust_begin_short_backtrace"
+
 // framesOf leaves out what is below main.
 func framesOf(locations []*profile.Location) []mistakes.Frame {
 	var made []mistakes.Frame
@@ -361,6 +364,9 @@ func framesOf(locations []*profile.Location) []mistakes.Frame {
 			frame := mistakes.Frame{Line: line.Line, Object: object}
 			if line.Function != nil {
 				frame.Function, frame.File = line.Function.Name, line.Function.Filename
+			}
+			if strings.HasSuffix(frame.Function, rustStart) && len(made) > 0 {
+				return made
 			}
 			made = append(made, frame)
 			if frame.Function == "main" {

@@ -91,6 +91,16 @@ func TestPlacesOfLeaks(t *testing.T) {
 	}
 }
 
+// TestLeaksOfRust ends stacks at the function by which Rust calls main.
+func TestLeaksOfRust(t *testing.T) {
+	made := leakProfile()
+	made.Function[1].Name, made.Function[2].Name = "shop::main", "std::sys::backtrace::_rust_begin_short_backtrace"
+	output, _, err := called("leaks", writeProfile(t, "shop.1._main_-end.heap.pb.gz", made))
+	if err != nil || !strings.Contains(output, "    shop::main  shop.cc:20\n") || strings.Contains(output, "backtrace") {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
 func TestNoLeaks(t *testing.T) {
 	var page strings.Builder
 	if err := (&leakReport{Program: "shop"}).write(&page, 20); err != nil || page.String() != "shop: no leaks\n" {
@@ -102,6 +112,12 @@ func TestLeaksRefusesWrongWords(t *testing.T) {
 	heap := shopFile(t, "heap.pb.gz", 1)
 	missing := filepath.Join(t.TempDir(), "typo.pb.gz")
 	if _, _, err := called("leaks", heap, missing); err == nil || err.Error() != missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
+	if _, err := (&leakFlags{suppressions: missing}).variables("library"); err == nil || err.Error() != "--suppressions "+missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := called("symbolize", missing); err == nil || err.Error() != missing+": no such file or directory" {
 		t.Errorf("%v", err)
 	}
 	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap},

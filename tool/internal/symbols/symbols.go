@@ -194,5 +194,12 @@ func (s *symbolizer) readable(name string) string {
 		name = withoutArguments(name)
 		options = append(options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
 	}
-	return demangle.Filter(name, options...)
+	made := demangle.Filter(name, options...)
+	if strings.HasPrefix(name, "_R") && !s.options.FullNames {
+		made = emptyArguments.Replace(made)
+	}
+	return made
 }
+
+// emptyArguments takes what is left of the arguments of generic names of Rust out of them.
+var emptyArguments = strings.NewReplacer("::<>", "", "<>", "", "<, ", "<")

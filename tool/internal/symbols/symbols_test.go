@@ -267,7 +267,8 @@ func TestBuildIDs(t *testing.T) {
 func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"main": "main", "std::invoke<void, f()::<lambda(int)> >": "std::invoke", "operator<": "operator<", "a::operator-><b>": "a::operator-><b>",
-		"_ZN4shop5ShelfIiE4FillEi": "shop::Shelf::Fill", "memcpy@@GLIBC_2.14": "memcpy", "slow.cold": "slow", "_Znwm": "operator new", "_Znwm@plt": "operator new@plt",
+		"_ZN4shop5ShelfIiE4FillEi": "shop::Shelf::Fill", "memcpy@@GLIBC_2.14": "memcpy", "slow.cold": "slow", "_Znwm": "operator new",
+		"_RINvNtCs1_4shop4till4openmE": "shop::till::open", "_Znwm@plt": "operator new@plt",
 	} {
 		if got := (&symbolizer{}).readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
