@@ -94,9 +94,12 @@ SampleLog& CollectedProfile::Log() const {
   return kind == ProfileKind::kLifetimes ? profiles.freed : profiles.allocated;
 }
 
+// Collects the blocks in use. What other threads have allocated since the profile began is left
+// out: its stack may not have been walked yet.
 void CollectedProfile::CollectLive() {
   const StackTable::Reader reader(stack_table);
   sample_table.ForEach([&](Sample sample) {
+    if (sample.time_ns > begin_ns) return;
     if (sample.stack != 0) sample.stack = reader.FirstEqual(sample.stack);
     rows.Append({.sample = sample}, stack_table);
   });

@@ -25,6 +25,7 @@
 #include "heap_profile/collected_profile.h"
 #include "heap_profile/profile_writer.h"
 #include "heap_profile/profiles.h"
+#include "system/clock.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -323,6 +324,20 @@ TEST(LiveSamplesTest, ProfilesCollectWhatTheyAreAbout) {
   CollectedProfile* peak = CollectedProfile::Take(ProfileKind::kPeakHeap);
   EXPECT_GT(estimate(*peak), 0);
   for (CollectedProfile* profile : {live, allocations, lifetimes, peak}) profile->Delete();
+}
+
+TEST(LiveSamplesTest, HeapProfilesLeaveOutWhatIsAllocatedMeanwhile) {
+  Sample late = {};
+  late.weight = 1;
+  late.requested = late.allocated = 1000;
+  late.time_ns = MonotonicNanoseconds() + int64_t{3600} * 1'000'000'000;
+  const SampleId id = sample_table.Add(late);
+  ASSERT_NE(id, SampleId{0});
+  CollectedProfile* profile = CollectedProfile::Take(ProfileKind::kHeap);
+  for (const ProfileRow& row : profile->rows.rows())
+    EXPECT_LE(row.sample.time_ns, profile->begin_ns);
+  profile->Delete();
+  sample_table.Remove(id);
 }
 
 size_t MappedBytes() {

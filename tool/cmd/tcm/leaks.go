@@ -3,12 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,6 +23,7 @@ import (
 	"tcm/internal/mistakes"
 	"tcm/internal/profiles"
 	"tcm/internal/project"
+	"tcm/internal/report"
 	"tcm/internal/runfolder"
 	"tcm/internal/runner"
 	"tcm/internal/symbols"
@@ -127,7 +130,7 @@ func (f *leakFlags) variables(library string) (map[string]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(absolute); err != nil {
-		return nil, fmt.Errorf("--suppressions: %w", err)
+		return nil, fmt.Errorf("--suppressions %s: %w", f.suppressions, text.WithoutPath(err))
 	}
 	made["TCMALLOC_HEAP_CHECK_SUPPRESSIONS"] = absolute
 	return made, nil
@@ -208,7 +211,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		return err
 	}
 	own := fmt.Sprintf(".%d%s", measured.Pid, checkSuffix)
-	checked, leaks := false, false
+	checked, leaks, reason := false, false, ""
 	for _, name := range names {
 		isOwn := strings.HasSuffix(name, own)
 		made, err := loadProcessProfile(r.folder, name)
@@ -216,8 +219,11 @@ func (r *leaksReport) show(command *cobra.Command) error {
 			fmt.Fprintf(command.ErrOrStderr(), "tcm: what a process leaks is left out: %s: %v\n", name, err)
 			continue
 		}
-		checked = checked || isOwn
-		if !isOwn && len(made.Sample) == 0 {
+		if isOwn {
+			reason = ownMalloc(made)
+			checked = reason == ""
+		}
+		if len(made.Sample) == 0 && !(isOwn && checked) {
 			continue
 		}
 		lost, err := r.flags.show(command, made, strings.TrimSuffix(name, checkSuffix), command.ErrOrStderr())
@@ -228,7 +234,7 @@ func (r *leaksReport) show(command *cobra.Command) error {
 		}
 	}
 	if !checked {
-		err = r.showUnchecked(command.ErrOrStderr(), measured.Signal)
+		err = r.showUnchecked(command.ErrOrStderr(), reason, measured.Signal)
 	}
 	if leaks {
 		return errLeaks
@@ -236,9 +242,35 @@ func (r *leaksReport) show(command *cobra.Command) error {
 	return err
 }
 
-// showUnchecked says that nothing is known of the program's own process.
-func (r *leaksReport) showUnchecked(to io.Writer, signal int) error {
-	reason, lost := whyNothing(r.folder, r.program, fullArchive, signal)
+// ownMalloc says that a check found nothing because the checked program has a malloc of its own, or nothing. The program
+// is the first file that is mapped.
+func ownMalloc(made *profile.Profile) string {
+	if len(made.Sample) > 0 || len(made.Mapping) == 0 {
+		return ""
+	}
+	path := made.Mapping[0].File
+	reason := report.OwnMalloc(path)
+	if reason == "" || hasLeakChecker(path) {
+		return ""
+	}
+	return reason
+}
+
+// leakCheckWords are of a message that only the leak checker has.
+const leakCheckWords = " detected leaks of "
+
+// hasLeakChecker returns true for a program that is linked with the archive, of whose functions a program exports few.
+func hasLeakChecker(program string) bool {
+	content, err := os.ReadFile(program)
+	return err == nil && bytes.Contains(content, []byte(leakCheckWords))
+}
+
+// showUnchecked says that nothing is known of the program's own process, for this reason or else for one that is looked for.
+func (r *leaksReport) showUnchecked(to io.Writer, reason string, signal int) error {
+	var lost error
+	if reason == "" {
+		reason, lost = whyNothing(r.folder, r.program, fullArchive, signal)
+	}
 	note := r.program + " was not checked: " + reason
 	if r.flags.asJSON {
 		return cmp.Or(writeJSON(to, leakReport{Program: filepath.Base(r.program), Note: note, Places: []leakPlace{}}), lost)
@@ -278,7 +310,8 @@ func (f *leakFlags) show(command *cobra.Command, made *profile.Profile, title st
 	return report.Objects > 0, report.write(text.NewPrintable(to), f.top)
 }
 
-// reportLeaks puts what one stack lost directly and indirectly together, the largest first.
+// reportLeaks puts what one place lost directly and indirectly together, the largest first. Calls that look alike, as
+// those of one line, are one place.
 func reportLeaks(made *profile.Profile, title string) *leakReport {
 	report := &leakReport{Program: title, Places: []leakPlace{}}
 	places := map[string]int{}
@@ -286,12 +319,13 @@ func reportLeaks(made *profile.Profile, title string) *leakReport {
 		if len(sample.Value) < 2 {
 			continue
 		}
-		key := fmt.Sprint(sample.Location)
+		frames := withoutAllocator(framesOf(sample.Location))
+		key := fmt.Sprint(frames)
 		at, found := places[key]
 		if !found {
 			at = len(report.Places)
 			places[key] = at
-			report.Places = append(report.Places, leakPlace{Frames: framesOf(sample.Location)})
+			report.Places = append(report.Places, leakPlace{Frames: frames})
 		}
 		place := &report.Places[at]
 		objects, bytes := sample.Value[0], sample.Value[1]
@@ -312,21 +346,27 @@ func reportLeaks(made *profile.Profile, title string) *leakReport {
 	return report
 }
 
+// rustStart ends the name of the function by which Rust's start calls main. Rust's own stacks end there as well.
+const rustStart = "_rust_begin_short_backtrace"
+
 // framesOf leaves out what is below main.
 func framesOf(locations []*profile.Location) []mistakes.Frame {
 	var made []mistakes.Frame
 	for _, location := range locations {
 		object := ""
-		if location.Mapping != nil {
+		if location.Mapping != nil && location.Mapping.File != "" {
 			object = filepath.Base(location.Mapping.File)
 		}
 		if len(location.Line) == 0 {
-			made = append(made, mistakes.Frame{Function: fmt.Sprintf("%#x", location.Address), Object: object})
+			made = append(made, mistakes.Frame{Function: profiles.AddressName(location, object), Object: object})
 		}
 		for _, line := range location.Line {
 			frame := mistakes.Frame{Line: line.Line, Object: object}
 			if line.Function != nil {
 				frame.Function, frame.File = line.Function.Name, line.Function.Filename
+			}
+			if strings.HasSuffix(frame.Function, rustStart) && len(made) > 0 {
+				return made
 			}
 			made = append(made, frame)
 			if frame.Function == "main" {
@@ -335,6 +375,16 @@ func framesOf(locations []*profile.Location) []mistakes.Frame {
 		}
 	}
 	return made
+}
+
+// withoutAllocator leaves out the innermost frames if an allocator is a part of the program, but never all.
+func withoutAllocator(frames []mistakes.Frame) []mistakes.Frame {
+	for i, frame := range slices.Backward(frames) {
+		if profiles.IsAllocator(frame.Function) && i+1 < len(frames) {
+			return frames[i+1:]
+		}
+	}
+	return frames
 }
 
 func (r *leakReport) write(to io.Writer, top int) error {

@@ -69,6 +69,38 @@ func TestLeaksOfAFile(t *testing.T) {
 	}
 }
 
+// TestPlacesOfLeaks has two calls that look alike, below functions of an archive's allocator, and one in a file without names.
+func TestPlacesOfLeaks(t *testing.T) {
+	made := leakProfile()
+	below, outermost := made.Location[1], made.Location[2]
+	allocator := &profile.Function{ID: 4, Name: "tcmalloc::MallocSlow"}
+	slow := &profile.Location{ID: 4, Mapping: made.Mapping[0], Address: 0x1004, Line: []profile.Line{{Function: allocator}}}
+	again := &profile.Location{ID: 5, Mapping: made.Mapping[0], Address: 0x1005, Line: below.Line}
+	nameless := &profile.Location{ID: 6, Mapping: made.Mapping[0], Address: 0x1006}
+	made.Location, made.Function = append(made.Location, slow, again, nameless), append(made.Function, allocator)
+	made.Sample = []*profile.Sample{
+		{Location: []*profile.Location{slow, below, outermost}, Value: []int64{1, 50}},
+		{Location: []*profile.Location{slow, again, outermost}, Value: []int64{1, 50}},
+		{Location: []*profile.Location{slow, nameless, below, slow, outermost}, Value: []int64{1, 10}},
+	}
+	output, _, err := called("leaks", writeProfile(t, "shop.1._main_-end.heap.pb.gz", made))
+	expected := " leaks 110 B in 3 blocks, allocated at 2 places\n\n100 B in 2 blocks\n    main  shop.cc:20\n\n" +
+		"10 B in 1 block\n    shop+0x6\n    main  shop.cc:20\n"
+	if err != nil || !strings.HasSuffix(output, expected) {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
+// TestLeaksOfRust ends stacks at the function by which Rust calls main.
+func TestLeaksOfRust(t *testing.T) {
+	made := leakProfile()
+	made.Function[1].Name, made.Function[2].Name = "shop::main", "std::sys::backtrace::_rust_begin_short_backtrace"
+	output, _, err := called("leaks", writeProfile(t, "shop.1._main_-end.heap.pb.gz", made))
+	if err != nil || !strings.Contains(output, "    shop::main  shop.cc:20\n") || strings.Contains(output, "backtrace") {
+		t.Errorf("%s%v", output, err)
+	}
+}
+
 func TestNoLeaks(t *testing.T) {
 	var page strings.Builder
 	if err := (&leakReport{Program: "shop"}).write(&page, 20); err != nil || page.String() != "shop: no leaks\n" {
@@ -80,6 +112,12 @@ func TestLeaksRefusesWrongWords(t *testing.T) {
 	heap := shopFile(t, "heap.pb.gz", 1)
 	missing := filepath.Join(t.TempDir(), "typo.pb.gz")
 	if _, _, err := called("leaks", heap, missing); err == nil || err.Error() != missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
+	if _, err := (&leakFlags{suppressions: missing}).variables("library"); err == nil || err.Error() != "--suppressions "+missing+": no such file or directory" {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := called("symbolize", missing); err == nil || err.Error() != missing+": no such file or directory" {
 		t.Errorf("%v", err)
 	}
 	for _, words := range [][]string{{"leaks"}, {"leaks", "--mode", "local", "--", "true"}, {"leaks", heap},
@@ -192,12 +230,17 @@ int main(int argc, char** argv) {
 
 func buildLeaking(t *testing.T) string {
 	t.Helper()
-	folder := t.TempDir()
-	source, program := filepath.Join(folder, "leaking.c"), filepath.Join(folder, "leaking")
-	if err := os.WriteFile(source, []byte(leaking), 0o644); err != nil {
+	return buildNamed(t, "leaking", leaking)
+}
+
+// buildNamed compiles a program in C; words come behind it.
+func buildNamed(t *testing.T, name, source string, words ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(program+".c", []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	build(t, "cc", "-g", "-O1", "-fno-builtin", "-o", program, source)
+	build(t, "cc", append([]string{"-g", "-O1", "-fno-builtin", "-o", program, program + ".c"}, words...)...)
 	return program
 }
 
@@ -240,6 +283,44 @@ func TestLeaksOfAProgram(t *testing.T) {
 		if got := leaks(words...); got.status.ExitStatus() != status {
 			t.Errorf("%q: %+v", words, got)
 		}
+	}
+}
+
+// ownAllocator brings a malloc of its own, and loses a block of it.
+const ownAllocator = `
+#include <stddef.h>
+#include <string.h>
+static _Alignas(16) char memory[1 << 20];
+static size_t used;
+void* malloc(size_t size) { used += 16 + (size + 15 & ~(size_t)15); return memory + used - (size + 15 & ~(size_t)15); }
+void* calloc(size_t count, size_t size) { return memset(malloc(count * size), 0, count * size); }
+void* realloc(void* block, size_t size) { return block ? memcpy(malloc(size), block, size) : malloc(size); }
+void free(void* block) {}
+int main(void) { return ((char*)malloc(100))[0]; }
+`
+
+// TestLeaksOfOtherMallocs does not take a program for one without leaks of which no block was seen, unless the library
+// is a part of it.
+func TestLeaksOfOtherMallocs(t *testing.T) {
+	leaks, _ := leaksOf(t)
+	own := buildNamed(t, "own", ownAllocator)
+	for _, words := range [][]string{{own}, {"sh", "-c", "exec " + own}} {
+		got := leaks(append([]string{"--"}, words...)...)
+		if got.status.ExitStatus() != 0 || got.errors != "tcm: "+words[0]+" was not checked: own has a malloc of its own\n" {
+			t.Errorf("%q: %+v", words, got)
+		}
+	}
+	var made leakReport
+	if got := leaks("--json", "--", own); json.Unmarshal([]byte(got.errors), &made) != nil || !strings.HasSuffix(made.Note, ": own has a malloc of its own") {
+		t.Errorf("%+v", got)
+	}
+	library, err := project.FullLibrary("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := buildNamed(t, "linked", "int main(void) { return 0; }", filepath.Join(filepath.Dir(library), fullArchive), "-lstdc++", "-pthread")
+	if got := leaks("--", linked); got.status.ExitStatus() != 0 || !strings.HasSuffix(got.errors, ": no leaks\n") {
+		t.Errorf("%+v", got)
 	}
 }
 

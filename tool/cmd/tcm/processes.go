@@ -60,7 +60,7 @@ func whyNothing(folder *runfolder.Folder, program, archive string, signal int) (
 		return reason, nil
 	}
 	noRoom := folder.NoRoom()
-	return report.Unwritten(signal, noRoom), lostFor(noRoom)
+	return report.Unwritten(program, signal, noRoom), lostFor(noRoom)
 }
 
 // mostProfile bounds what is read of the profile of a process, and what that may become when it is unpacked.

@@ -50,7 +50,7 @@ func newRun() *cobra.Command {
 			options.Library = path
 			options.Called = commandsOf(called)
 			options.Root = rootFlag(command)
-			complainOfProfiler(command.ErrOrStderr())
+			complainOfProfilers(command.ErrOrStderr(), options.HeapProfile == "" && options.HTML == "")
 			return runner.Run(options)
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tcm/internal/mistakes"
 	"tcm/internal/symbols"
+	"tcm/internal/text"
 )
 
 func newSymbolize() *cobra.Command {
@@ -29,7 +30,7 @@ func newSymbolize() *cobra.Command {
 			if len(words) == 1 && words[0] != "-" {
 				file, err := os.Open(words[0])
 				if err != nil {
-					return err
+					return fmt.Errorf("%s: %w", words[0], text.WithoutPath(err))
 				}
 				defer file.Close()
 				input = file

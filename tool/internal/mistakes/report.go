@@ -285,12 +285,12 @@ func (r *Report) Text(called string) string {
 	return page.String()
 }
 
-// Text names the function and where it is: the line of the source, or else the object.
+// Text names the function and where it is: the line of the source, or else the object. A name may begin with the object.
 func (f *Frame) Text() string {
 	switch {
 	case f.File != "" && f.Line > 0:
 		return fmt.Sprintf("%s  %s:%d", f.Function, f.File, f.Line)
-	case f.Object != "":
+	case f.Object != "" && !strings.HasPrefix(f.Function, f.Object+"+"):
 		return fmt.Sprintf("%s  (%s)", f.Function, f.Object)
 	}
 	return f.Function

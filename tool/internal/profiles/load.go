@@ -209,8 +209,13 @@ func finishText(data []byte, made *profile.Profile) (*profile.Profile, error) {
 	return made, nil
 }
 
-// allocatorFrames are the functions of allocators that programs call, which the text formats do not name;
+// allocatorFrames are the functions of allocators that programs call, which texts and profiles of leaks do not name;
 // what these called goes with them.
 const allocatorFrames = `(tc_|je_|_rjem_)?(malloc|calloc|realloc|reallocarray|memalign|posix_memalign|aligned_alloc|valloc|pvalloc|mallocx|rallocx)|` +
 	`tc_new\w*|jemalloc::.*|tcmalloc::.*|operator new(\[\])?|` +
 	`(std::)?(__new_allocator|allocator|allocator_traits|_Vector_base)(<.*>)?::(_M_)?allocate`
+
+var allocatorFunction = regexp.MustCompile("^(" + allocatorFrames + ")$")
+
+// IsAllocator returns true for the readable name of a function of an allocator.
+func IsAllocator(function string) bool { return allocatorFunction.MatchString(function) }

@@ -99,7 +99,7 @@ func Select(p *profile.Profile, selection Selection) (*Set, error) {
 		set.ObjectsType = p.SampleType[objects].Type
 	}
 	for _, sample := range p.Sample {
-		one := Stack{Frames: framesOf(sample, selection.Lines), New: Value{Amount: sample.Value[amount]}}
+		one := Stack{Frames: framesOf(sample, selection.Lines, len(p.Mapping) > 0), New: Value{Amount: sample.Value[amount]}}
 		if !selection.Allocator {
 			one.Frames = withoutAllocator(one.Frames)
 		}
@@ -167,7 +167,11 @@ func wanted(frames []Frame, selection Selection) bool {
 // well: the memory that a process has when it starts to record its growth has none.
 const noStack = "(no stack)"
 
-func framesOf(sample *profile.Sample, lines bool) []Frame {
+// noFile is the function of code that a program has made while it ran. Its addresses tell nothing afterwards.
+const noFile = "(code in no file)"
+
+// framesOf returns the frames of a sample, the outermost first. isMapped is true if the profile says which files were mapped.
+func framesOf(sample *profile.Sample, lines, isMapped bool) []Frame {
 	if len(sample.Location) == 0 {
 		return []Frame{{Name: noStack}}
 	}
@@ -180,8 +184,12 @@ func framesOf(sample *profile.Sample, lines bool) []Frame {
 				object = ""
 			}
 		}
-		if len(location.Line) == 0 {
-			frames = append(frames, Frame{Name: addressName(location, object), Object: object})
+		switch {
+		case len(location.Line) > 0:
+		case object != "" || !isMapped:
+			frames = append(frames, Frame{Name: AddressName(location, object), Object: object})
+		case len(frames) == 0 || frames[len(frames)-1].Name != noFile:
+			frames = append(frames, Frame{Name: noFile})
 		}
 		for _, line := range slices.Backward(location.Line) {
 			frames = append(frames, newFrame(line, object, lines))
@@ -218,8 +226,8 @@ func newFrame(line profile.Line, object string, lines bool) Frame {
 	return made
 }
 
-// addressName is how a location without a function shows.
-func addressName(location *profile.Location, object string) string {
+// AddressName is how a location without a function shows.
+func AddressName(location *profile.Location, object string) string {
 	if object == "" {
 		return fmt.Sprintf("0x%x", location.Address)
 	}

@@ -100,6 +100,27 @@ func TestTypeWithoutValues(t *testing.T) {
 	}
 }
 
+// TestCodeInNoFile has two addresses that no mapped file has, one calling the other, and the same in a profile that names no
+// files at all.
+func TestCodeInNoFile(t *testing.T) {
+	made := testprofile.Shop(1)
+	inner, outer := &profile.Location{ID: 98, Address: 0x9800}, &profile.Location{ID: 99, Address: 0x9900}
+	made.Location = append(made.Location, inner, outer)
+	made.Sample = []*profile.Sample{
+		{Location: []*profile.Location{inner, outer}, Value: []int64{1, 64}},
+		{Location: []*profile.Location{outer}, Value: []int64{1, 64}},
+	}
+	set, err := Select(made, Selection{})
+	if err != nil || len(set.Stacks) != 1 || len(set.Stacks[0].Frames) != 1 || set.Stacks[0].Frames[0].Name != noFile {
+		t.Errorf("%+v %v", set, err)
+	}
+	made.Mapping = nil
+	set, err = Select(made, Selection{})
+	if err != nil || len(set.Stacks) != 2 || set.Stacks[0].Frames[1].Name != "0x9800" {
+		t.Errorf("%+v %v", set, err)
+	}
+}
+
 func TestSelection(t *testing.T) {
 	for _, one := range []struct {
 		selection Selection

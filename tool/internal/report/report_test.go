@@ -99,8 +99,10 @@ func build(t *testing.T, words ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "made")
 	command := exec.Command("cc", append(words, "-xc", "-", "-o", path)...)
-	command.Stdin = strings.NewReader("int main(void) { return 0; }\nvoid free(void* block) { (void)block; }\n" +
-		"void* malloc(unsigned long size) { static char room[64]; return size ? room : 0; }\n")
+	command.Stdin = strings.NewReader("int main(void) { return 0; }\n" +
+		"#ifndef PLAIN\nvoid free(void* block) { (void)block; }\n" +
+		"void* malloc(unsigned long size) { static char room[64]; return size ? room : 0; }\n#endif\n" +
+		"#ifdef GO\nconst char versions[] __attribute__((section(\".go.buildinfo\"), used)) = \"go\";\n#endif\n")
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Skipf("%v: %s", err, output)
 	}
@@ -109,7 +111,7 @@ func build(t *testing.T, words ...string) string {
 
 func TestSilence(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
-	static := build(t, "-static")
+	static := build(t, "-static", "-DPLAIN")
 	if err := os.WriteFile(script, []byte("#!"+static+" -x\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +125,8 @@ func TestSilence(t *testing.T) {
 		{Run{Program: script}, 9, "made is linked statically"},
 		{Run{Program: build(t)}, 9, "a signal ended the program"},
 		{Run{Program: build(t)}, 0, "without its exit handlers"},
+		{Run{Program: build(t, "-static", "-DPLAIN", "-DGO")}, 0, "made is a Go program without libc"},
+		{Run{Program: build(t, "-DGO")}, 0, "made is a Go program, whose runtime"},
 	} {
 		if got := silence(test.run, launch.Result{Signal: test.signal}); !strings.Contains(got, test.want) {
 			t.Errorf("%v: %q, want %q", test.run, got, test.want)

@@ -43,14 +43,17 @@ func silence(run Run, result launch.Result) string {
 	if reason := Unreachable(run.Program, "libtcmalloc_minimal.a"); reason != "" {
 		return reason
 	}
-	return Unwritten(result.Signal, run.NoRoom)
+	return Unwritten(run.Program, result.Signal, run.NoRoom)
 }
 
 // Unwritten says why a program that the library was put into left nothing as it exited. signal is the one that ended it, 0
 // if none did.
-func Unwritten(signal int, noRoom error) string {
+func Unwritten(program string, signal int, noRoom error) string {
 	if signal != 0 {
 		return "a signal ended the program before its exit handlers"
+	}
+	if path, err := exec.LookPath(program); err == nil && isGo(path) {
+		return filepath.Base(path) + " is a Go program, whose runtime ends without exit handlers, and has an allocator and a profiler of its own (runtime/pprof)"
 	}
 	return "the program ended without its exit handlers (by _exit, or in another program that it became), or could write nothing (" + CannotWrite(noRoom) + ")"
 }
@@ -58,14 +61,24 @@ func Unwritten(signal int, noRoom error) string {
 // idle says why a program that left figures allocated nothing.
 func idle(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
-		if file, err := elf.Open(path); err == nil {
-			defer file.Close()
-			if identify.DefinesMalloc(file) {
-				return filepath.Base(path) + " has a malloc of its own"
-			}
+		if reason := OwnMalloc(path); reason != "" {
+			return reason
 		}
 	}
 	return "the program allocated nothing"
+}
+
+// OwnMalloc says that a program has a malloc of its own, so that no other library's serves it, or nothing.
+func OwnMalloc(path string) string {
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if !identify.DefinesMalloc(file) {
+		return ""
+	}
+	return filepath.Base(path) + " has a malloc of its own"
 }
 
 // mostInterpreters is how long a chain of scripts is followed.
@@ -105,7 +118,20 @@ func unreachable(program, archive string, interpreters int) string {
 			return ""
 		}
 	}
+	if isGo(path) {
+		return name + " is a Go program without libc, so nothing can be preloaded; Go has a profiler of its own (runtime/pprof)"
+	}
 	return name + " is linked statically, so nothing can be preloaded; link it with " + archive
+}
+
+// isGo returns true for a program of Go's compiler, which puts a section with the versions into each, stripped or not.
+func isGo(path string) bool {
+	file, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return file.Section(".go.buildinfo") != nil
 }
 
 // interpreterOf returns the program that a script names in its first line; of env, the program that

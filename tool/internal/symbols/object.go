@@ -32,6 +32,8 @@ type object struct {
 	segments  []segment
 	debug     *debugInfo
 	functions []symbol
+	// unnamed are the functions that the tables for unwinding have.
+	unnamed []symbol
 }
 
 // segment is a part of the file that is loaded.
@@ -101,6 +103,7 @@ func newObject(file *elf.File, debug *elfFile) *object {
 	made := &object{}
 	if file != nil {
 		made.segments = segmentsOf(file)
+		made.unnamed = unwindable(file)
 		made.functions = append(functionsOf(file.Symbols), functionsOf(file.DynamicSymbols)...)
 		made.debug = newDebugInfo(file)
 	}
@@ -195,6 +198,15 @@ func sortSymbols(symbols []symbol) {
 func plainness(name string) int {
 	letters := len(name)
 	return letters + 100*(letters-len(strings.TrimLeft(name, "_")))
+}
+
+// startOf returns where the function around an address of the file begins, as the tables for unwinding tell.
+func (o *object) startOf(address uint64) (start uint64, known bool) {
+	next := sort.Search(len(o.unnamed), func(i int) bool { return o.unnamed[i].address > address })
+	if next == 0 || address-o.unnamed[next-1].address >= o.unnamed[next-1].size {
+		return 0, false
+	}
+	return o.unnamed[next-1].address, true
 }
 
 // symbolAt returns the name of the function around an address of the file, or nothing.

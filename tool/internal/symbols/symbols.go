@@ -26,7 +26,8 @@ type Options struct {
 }
 
 // Symbolize adds the functions of all locations that have none, and returns what could not be read.
-// A location that stays unknown keeps no lines; profiles.Stacks shows it as file and address.
+// A function without a name becomes the file and the place in it where the function begins. A location that stays unknown
+// keeps no lines; profiles.Select shows it as file and address.
 func Symbolize(p *profile.Profile, options Options) []string {
 	made := symbolizer{profile: p, options: options, functions: map[profile.Function]*profile.Function{}}
 	for _, one := range p.Function {
@@ -104,6 +105,9 @@ func (s *symbolizer) addLines(file *object, mapping *profile.Mapping, locations 
 			continue
 		}
 		location.Line = s.lines(file, address)
+		if start, known := file.startOf(address); known && len(location.Line) == 0 {
+			location.Line = s.unnamed(mapping, location.Address-(address-start))
+		}
 		for _, line := range location.Line {
 			mapping.HasFunctions = true
 			mapping.HasFilenames = mapping.HasFilenames || line.Function.Filename != ""
@@ -140,6 +144,12 @@ func (s *symbolizer) lines(file *object, address uint64) []profile.Line {
 	return made
 }
 
+// unnamed returns a function that has no name: the file and the place in it where the function begins.
+func (s *symbolizer) unnamed(mapping *profile.Mapping, start uint64) []profile.Line {
+	name := fmt.Sprintf("%s+0x%x", filepath.Base(mapping.File), start-mapping.Start+mapping.Offset)
+	return []profile.Line{{Function: s.entry(profile.Function{Name: name, SystemName: name})}}
+}
+
 // withoutArguments leaves out the template arguments at the end of a name of the source.
 func withoutArguments(name string) string {
 	cut := strings.IndexByte(name, '<')
@@ -154,9 +164,12 @@ func isMangled(name string) bool {
 	return strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R")
 }
 
-// function returns the entry of the profile, which is made once for each function.
 func (s *symbolizer) function(of frame) *profile.Function {
-	key := profile.Function{Name: s.readable(of.name), SystemName: of.name, Filename: of.file}
+	return s.entry(profile.Function{Name: s.readable(of.name), SystemName: of.name, Filename: of.file})
+}
+
+// entry returns the entry of the profile, which is made once for each function.
+func (s *symbolizer) entry(key profile.Function) *profile.Function {
 	if found := s.functions[key]; found != nil {
 		return found
 	}
@@ -181,5 +194,12 @@ func (s *symbolizer) readable(name string) string {
 		name = withoutArguments(name)
 		options = append(options, demangle.NoParams, demangle.NoEnclosingParams, demangle.NoTemplateParams)
 	}
-	return demangle.Filter(name, options...)
+	made := demangle.Filter(name, options...)
+	if strings.HasPrefix(name, "_R") && !s.options.FullNames {
+		made = emptyArguments.Replace(made)
+	}
+	return made
 }
+
+// emptyArguments takes what is left of the arguments of generic names of Rust out of them.
+var emptyArguments = strings.NewReplacer("::<>", "", "<>", "", "<, ", "<")

@@ -5,6 +5,7 @@ package symbols
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +168,35 @@ func TestSymbolTables(t *testing.T) {
 	}
 }
 
+// TestFunctionsWithoutNames has two calls in one function of a stripped file, whose start and size the table for unwinding
+// knows, and a file without that table.
+func TestFunctionsWithoutNames(t *testing.T) {
+	made := newMaker(t)
+	made.run("c++", "-O2", "program.cc", "-o", "program")
+	var start, size uint64
+	for _, line := range strings.Split(made.run("nm", "-S", "program"), "\n") {
+		if words := strings.Fields(line); len(words) == 4 && words[3] == "main" {
+			fmt.Sscanf(words[0]+" "+words[1], "%x %x", &start, &size)
+		}
+	}
+	want := fmt.Sprintf("program+0x%x", start)
+	for path, isKnown := range map[string]bool{"stripped": true, "bare": false} {
+		made.run("cp", "program", path)
+		made.run("strip", "--remove-section=.eh_frame"+map[bool]string{true: "_none", false: "_hdr"}[isKnown], path)
+		mapping := &profile.Mapping{ID: 1, Start: 0x1000000, Limit: 0x1000000 + start + size + 1, File: made.path(path)}
+		at := &profile.Profile{Mapping: []*profile.Mapping{mapping}}
+		for i, offset := range []uint64{0, size / 2, size - 1, size} {
+			at.Location = append(at.Location, &profile.Location{ID: uint64(i) + 1, Mapping: mapping, Address: mapping.Start + start + offset})
+		}
+		Symbolize(at, Options{})
+		for i, one := range at.Location {
+			if got := names(one); (got == strings.Replace(want, "program", path, 1)) != (isKnown && i < 3) {
+				t.Errorf("%s: location %d: %q, want %s", path, i, got, want)
+			}
+		}
+	}
+}
+
 func TestSharedLibrary(t *testing.T) {
 	made := newMaker(t)
 	made.run("c++", "-g", "-O2", "-DLIBRARY", "-shared", "-fPIC", "program.cc", "-o", "libshelf.so")
@@ -196,7 +226,7 @@ func TestDebuggingInformationApart(t *testing.T) {
 	}
 	other := made.profile()
 	Symbolize(other, Options{})
-	if got := names(other.Sample[0].Location[0]); got != "" {
+	if got := names(other.Sample[0].Location[0]); !strings.HasPrefix(got, "program+0x") {
 		t.Errorf("by a wrong file: %s", got)
 	}
 }
@@ -237,7 +267,8 @@ func TestBuildIDs(t *testing.T) {
 func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"main": "main", "std::invoke<void, f()::<lambda(int)> >": "std::invoke", "operator<": "operator<", "a::operator-><b>": "a::operator-><b>",
-		"_ZN4shop5ShelfIiE4FillEi": "shop::Shelf::Fill", "memcpy@@GLIBC_2.14": "memcpy", "slow.cold": "slow", "_Znwm": "operator new", "_Znwm@plt": "operator new@plt",
+		"_ZN4shop5ShelfIiE4FillEi": "shop::Shelf::Fill", "memcpy@@GLIBC_2.14": "memcpy", "slow.cold": "slow", "_Znwm": "operator new",
+		"_RINvNtCs1_4shop4till4openmE": "shop::till::open", "_Znwm@plt": "operator new@plt",
 	} {
 		if got := (&symbolizer{}).readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
