@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
+#include "allocator/clear_block.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "base/bits.h"
@@ -227,7 +228,7 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
   void* start = Take(request, &block, &zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
   if (request.zeroed) {
-    if (!zeroed) std::memset(start, 0, request.size);
+    if (!zeroed) ClearBlock(start, request.size);
   } else {
     std::memset(start, kFreshFill, std::min(request.size, kFreshBytes));
   }

@@ -71,6 +71,7 @@ constexpr std::string_view kCallNames[] = {
     "munmap",
     "madvise",
     "process_madvise",
+    "mincore",
     "mprotect",
     "mremap",
     "sbrk",

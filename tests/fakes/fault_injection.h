@@ -21,6 +21,7 @@ enum class SystemCall : uint8_t {
   kMunmap,
   kMadvise,
   kProcessMadvise,
+  kMincore,
   kMprotect,
   kMremap,
   kSbrk,
@@ -46,7 +47,7 @@ enum class SystemCall : uint8_t {
   kPthreadCreate,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 28;
+inline constexpr size_t kSystemCalls = 29;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -113,6 +114,7 @@ constexpr SystemCalls FaultySystemCalls() {
       .munmap = Faulty<kMunmap, &SystemCalls::munmap>::Call,
       .madvise = Faulty<kMadvise, &SystemCalls::madvise>::Call,
       .process_madvise = Faulty<kProcessMadvise, &SystemCalls::process_madvise>::Call,
+      .mincore = Faulty<kMincore, &SystemCalls::mincore>::Call,
       .mprotect = Faulty<kMprotect, &SystemCalls::mprotect>::Call,
       .mremap = Faulty<kMremap, &SystemCalls::mremap>::Call,
       .sbrk = Faulty<kSbrk, &SystemCalls::sbrk>::Call,
