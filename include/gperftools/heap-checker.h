@@ -108,7 +108,7 @@ class HiddenPointer {
   T* get() const { return reinterpret_cast<T*>(masked_t_ ^ kHideMask); }
 
  private:
-  static const uintptr_t kHideMask = static_cast<uintptr_t>(0xF03A5F7BF03A5F7Bll);
+  static const uintptr_t kHideMask = static_cast<uintptr_t>(0xF03A5F7BF03A5F7BUL);
   uintptr_t masked_t_;
 };
 

@@ -6,7 +6,7 @@
 //
 // Everything here is thread safe and may be called before main, in destructors and in the child of
 // a fork. In a signal handler that interrupted the allocator, functions that would have to wait do
-// nothing. Sizes are in bytes. For C++ from C++11 on.
+// nothing. Sizes are in bytes. For C++ from C++98 on.
 
 #ifndef TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_EXTENSION_H_
 #define TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_EXTENSION_H_
@@ -33,7 +33,11 @@ struct MallocRange;
 // A source of memory that a program provides for the heap.
 class PERFTOOLS_DLL_DECL SysAllocator {
  public:
-  constexpr SysAllocator() {}
+#if __cplusplus >= 201103L
+  constexpr
+#endif
+      SysAllocator() {
+  }
   virtual ~SysAllocator();
 
   // Returns memory of at least `size` bytes, aligned to `alignment`, a power of two, and sets

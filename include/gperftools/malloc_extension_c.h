@@ -4,7 +4,7 @@
  * extension, MallocExtension::instance(). gperftools/malloc_extension.h describes them. Results
  * of type int are 1 for true and 0 for false. All of it is thread safe.
  *
- * For C from C89 on and for C++ from C++11 on. Heap profiles, which are strings of C++, have no
+ * For C from C89 on and for C++ from C++98 on. Heap profiles, which are strings of C++, have no
  * function here.
  */
 

@@ -3,7 +3,7 @@
 // Functions of the program that are called when memory is allocated, freed, mapped or unmapped.
 // gperftools/malloc_hook_c.h says when each is called, with which arguments, and what it may do.
 // This header offers those functions as a class, with true for 1 and false for 0. Names, types and
-// mangled names are those of gperftools 2.10 to 2.18. For C++ from C++11 on.
+// mangled names are those of gperftools 2.10 to 2.18. For C++ from C++98 on.
 
 #ifndef TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_HOOK_H_
 #define TCMALLOC_INCLUDE_GPERFTOOLS_MALLOC_HOOK_H_

@@ -1,7 +1,7 @@
 /* Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
  *
  * Functions of the program that are called when memory is allocated, freed, mapped or unmapped.
- * Names and types are those of gperftools 2.10 to 2.18. For C from C89 on and for C++ from C++11
+ * Names and types are those of gperftools 2.10 to 2.18. For C from C89 on and for C++ from C++98
  * on; gperftools/malloc_hook.h has the same as a class.
  *
  * Hooks. Each kind has a list of up to seven. Add returns 1, or 0 if the list is full or the hook

@@ -1,6 +1,6 @@
 /* Copyright the TCMalloc authors. SPDX-License-Identifier: Apache-2.0
  *
- * Returns the size that a block would have. For C from C89 on and for C++ from C++11 on.
+ * Returns the size that a block would have. For C from C89 on and for C++ from C++98 on.
  */
 
 #ifndef TCMALLOC_INCLUDE_GPERFTOOLS_NALLOCX_H_

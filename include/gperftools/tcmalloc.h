@@ -5,7 +5,7 @@
  * one name to the other. With these names a program asks for this allocator and does not link
  * where it is absent.
  *
- * Names and types are those of gperftools 2.18. For C from C89 on and for C++ from C++11 on.
+ * Names and types are those of gperftools 2.18. For C from C89 on and for C++ from C++98 on.
  *
  * All functions are thread safe. Sizes and alignments are in bytes; an alignment is a power of two.
  * Functions without a throw specification throw std::bad_alloc where no memory can be had; those
@@ -34,8 +34,10 @@
 #endif
 
 #ifndef PERFTOOLS_NOTHROW
-#ifdef __cplusplus
+#if defined(__cplusplus) && __cplusplus >= 201103L
 #define PERFTOOLS_NOTHROW noexcept
+#elif defined(__cplusplus)
+#define PERFTOOLS_NOTHROW throw()
 #else
 #define PERFTOOLS_NOTHROW __attribute__((__nothrow__))
 #endif

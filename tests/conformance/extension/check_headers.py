@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 C_STANDARDS = ("c89", "c99", "c11")
-CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
+CXX_STANDARDS = ("c++98", "c++11", "c++14", "c++17", "c++20")
 CXX_ONLY = {"malloc_extension.h", "internal_malloc_extension.h", "malloc_hook.h",
             "new_extension.h", "profile.h", "profile_marshaler.h", "sampled_allocation.h",
             "stacktrace.h", "heap-checker.h", "leak_suspects.h"}
@@ -29,7 +29,8 @@ TIMEOUT_SECONDS = 120
 
 
 def cxx_standards(name):
-    return CXX_STANDARDS[2:] if name in MODERN else CXX_STANDARDS
+    first = "c++17" if name in MODERN else "c++11" if name.startswith("tcmalloc/") else "c++98"
+    return CXX_STANDARDS[CXX_STANDARDS.index(first):]
 
 
 def compilations(include, arguments):
