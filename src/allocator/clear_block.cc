@@ -9,6 +9,7 @@
 #include "base/attributes.h"
 #include "heap/heap.h"
 #include "system/auxv.h"
+#include "system/memory.h"
 #include "system/system_calls.h"
 
 namespace tcmalloc {
@@ -33,6 +34,12 @@ TCMALLOC_ALWAYS_INLINE bool HasFewPages(char* piece) {
   return static_cast<size_t>(resident) * kShareOfFew <= pages;
 }
 
+TCMALLOC_ALWAYS_INLINE bool TryRelease(char* piece) {
+  ReleaseRequest request{piece, kPiece};
+  heap.memory().Release(&request, 1);
+  return request.released;
+}
+
 }  // namespace
 
 // Cold, because the zeroes that it writes or saves take longer than to read its code.
@@ -41,7 +48,7 @@ TCMALLOC_COLD void ClearBlock(void* block, size_t size) {
   const int saved_errno = errno;
   const bool is_long = size >= kShortest;
   for (; is_long && size >= kPiece; place += kPiece, size -= kPiece) {
-    if (HasFewPages(place) && heap.memory().Release(place, kPiece)) continue;
+    if (HasFewPages(place) && TryRelease(place)) continue;
     std::memset(place, 0, kPiece);
   }
   errno = saved_errno;

@@ -71,7 +71,7 @@ class CentralLists {
     }
   }
   // Returns the bytes of the spans of the list of this CPU. An estimate.
-  size_t SpanBytes() { return Own().span_bytes(); }
+  TCMALLOC_ALWAYS_INLINE size_t SpanBytes() { return Own().span_bytes(); }
   // Says so of the list of this CPU.
   bool IsSparse() { return Own().IsSparse(); }
   bool IsFree(const void* object) {
@@ -107,7 +107,7 @@ class CentralLists {
   };
 
   List& list(uint32_t i) { return i == 0 ? first_ : *others_[i - 1]; }
-  List& Own() { return list(kCurrentCpu() & (count() - 1)); }
+  TCMALLOC_ALWAYS_INLINE List& Own() { return list(kCurrentCpu() & (count() - 1)); }
   template <typename F>
   void ForEachList(F f) {
     const uint32_t lists = count();

@@ -48,7 +48,7 @@ ssize_t ProcessMadvise(int process, const iovec* ranges, size_t n, int advice, u
   return ::syscall(kSysProcessMadvise, process, ranges, n, advice, flags);
 }
 
-int Mincore(void* start, size_t bytes, unsigned char* in_core) {
+TCMALLOC_COLD int Mincore(void* start, size_t bytes, unsigned char* in_core) {
   return static_cast<int>(::syscall(SYS_mincore, start, bytes, in_core));
 }
 

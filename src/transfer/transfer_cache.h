@@ -119,7 +119,7 @@ class TransferCache {
   Chain FetchPast(uint32_t wanted) { return central_->Fetch(wanted); }
   uint32_t FetchArray(void** out, uint32_t wanted) { return central_->FetchArray(out, wanted); }
   bool IsSparse() { return central_->IsSparse(); }
-  size_t SpanBytes() { return central_->SpanBytes(); }
+  TCMALLOC_ALWAYS_INLINE size_t SpanBytes() { return central_->SpanBytes(); }
 
   // Hands half of the chains that were not needed since the last call to the central free list.
   void ReturnUnused() TCMALLOC_EXCLUDES(lock_) {

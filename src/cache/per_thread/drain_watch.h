@@ -6,6 +6,7 @@
 #define TCMALLOC_CACHE_PER_THREAD_DRAIN_WATCH_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/attributes.h"
@@ -28,6 +29,9 @@ namespace tcmalloc {
 // by one thread.
 class DrainWatch {
  public:
+  // The bytes of the spans of a class that is worth to be drained. A free of a class that drains
+  // costs ten times as much as another. docs/decisions/0164-small-classes-do-not-drain.md.
+  static constexpr size_t kLeastBytes = size_t{1} << 20;
   // Overflows in a row before the first trial, and before any later one at most.
   static constexpr uint8_t kFirstTrial = 4;
   static constexpr uint8_t kLastTrial = 64;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/attributes.h"
 #include "base/bits.h"
 #include "page_heap/huge/huge_page.h"
 #include "pages/page_types.h"
@@ -121,7 +122,7 @@ class GrowingHugepage {
   }
 
   // Notes that a span got these pages, of which `grown` were not resident.
-  void NoteGrown(PageRange taken, Length grown) {
+  TCMALLOC_ALWAYS_INLINE void NoteGrown(PageRange taken, Length grown) {
     if (!IsLong(taken.length)) {
       short_ = ShorterOf(short_ + grown, kMostShort);
     } else {

@@ -150,11 +150,14 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   TCMALLOC_COLD bool AddressesAbound() const TCMALLOC_REQUIRES(lock_);
   // Takes n pages out of a span that FindAnywhere returned.
   Span* TakeFrom(Span* found, Length n, const Placement& placement) TCMALLOC_REQUIRES(lock_);
+  // Takes them out of a returned one.
+  TCMALLOC_ALWAYS_INLINE Span* TakeReturned(Span* found, Length n, const Placement& placement)
+      TCMALLOC_REQUIRES(lock_);
   // Takes them out of a returned one, by the hugepage that they begin if it can be had.
   TCMALLOC_COLD Span* TakeByHugepage(Span* found, Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
   // Touches the hugepage that was begun for the span that the caller has just taken, if one was.
-  // Lets go of the lock meanwhile.
+  // Lets go of the lock meanwhile, so the growth must have been noted.
   TCMALLOC_COLD void TouchHugepage() TCMALLOC_REQUIRES(lock_);
   // Returns true if n pages from `unused` would begin a hugepage but for the end of the heap,
   // behind which the system may add more.
@@ -199,16 +202,20 @@ Span* ClassicPageHeap<System>::TakeFrom(Span* found, Length n, const Placement& 
   const bool by_hugepage = growing_hugepage_.Suits(n, spans_.committed()) &&
                            placement.alignment == kOnePage && MayHaveHugepage() &&
                            spans_.RoomIn(found) == Length(0);
-  Span* span = TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
-                                              : spans_.Take(found, n, placement);
+  return TCMALLOC_UNLIKELY(by_hugepage) ? TakeByHugepage(found, n, placement)
+                                        : TakeReturned(found, n, placement);
+}
+
+template <typename System>
+Span* ClassicPageHeap<System>::TakeReturned(Span* found, Length n, const Placement& placement) {
+  Span* span = spans_.Take(found, n, placement);
   if (TCMALLOC_LIKELY(span != nullptr)) growing_hugepage_.NoteGrown({span->first, n}, n);
-  if (TCMALLOC_UNLIKELY(by_hugepage)) TouchHugepage();
   return span;
 }
 
 template <typename System>
 Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Placement& placement) {
-  if (!growing_hugepage_.IsWanted(this->system_)) return spans_.Take(found, n, placement);
+  if (!growing_hugepage_.IsWanted(this->system_)) return TakeReturned(found, n, placement);
   if (LacksEnd(found, n)) {
     this->GrowBehind(found->end(), kPagesPerHugePage);
     // Whatever was added may have merged with it.
@@ -222,6 +229,8 @@ Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Place
     if (growing_hugepage_.is_begun()) EndHugepage();
     growing_hugepage_.Begin(this->system_, taken, this->HasReleased());
   }
+  growing_hugepage_.NoteGrown(taken, n);
+  TouchHugepage();
   return span;
 }
 

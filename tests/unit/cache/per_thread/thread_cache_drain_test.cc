@@ -63,6 +63,15 @@ TEST_P(ThreadCacheDrainTest, ObjectsOfAClassThatShrinksGoBack) {
   EXPECT_LE(Cached(), 2 * Batch());
 }
 
+TEST_P(ThreadCacheDrainTest, AClassDoesNotBeginToDrainWhileItIsSmall) {
+  source().span_bytes = DrainWatch::kLeastBytes - 1;
+  Free(40 * Batch(), 4);
+  EXPECT_EQ(source().inserts_past(), 0u);
+  source().span_bytes = DrainWatch::kLeastBytes;
+  Free(20 * Batch(), 4);
+  EXPECT_GT(source().inserts_past(), 0u);
+}
+
 TEST_P(ThreadCacheDrainTest, AListThatMakesRoomForOthersLeavesNoMemoryBehind) {
   constexpr size_t kSmallBudget = 4096;
   Free(5 * Batch() + 2, 0);  // a few frees into the first trial
