@@ -8,7 +8,6 @@
 
 #include "allocator/allocated_size.h"
 #include "allocator/block_functions.h"
-#include "allocator/clear_block.h"
 #include "allocator/slow_path.h"
 #include "base/message.h"
 #include "heap/observer.h"
@@ -121,14 +120,10 @@ void* AllocateLarge(size_t size, size_t alignment, bool* zeroed, Room room = Roo
 }
 
 void* AllocateZeroedQuietly(size_t size) {
-  if (size <= kMaxSmallSize) {
-    void* object = AllocateQuietly(size);
-    return object != nullptr ? std::memset(object, 0, size) : nullptr;
-  }
   bool zeroed = false;
-  void* block = AllocateLarge(size, 0, &zeroed);
-  if (block != nullptr && !zeroed) ClearBlock(block, size);
-  return block;
+  void* object = size <= kMaxSmallSize ? AllocateQuietly(size) : AllocateLarge(size, 0, &zeroed);
+  if (object != nullptr && !zeroed) std::memset(object, 0, size);
+  return object;
 }
 
 bool AllocationsAreWatched() { return TCMALLOC_UNLIKELY(!hooks.new_block.empty()); }

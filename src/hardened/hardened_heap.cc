@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "allocator/allocate.h"
-#include "allocator/clear_block.h"
 #include "allocator/deallocate.h"
 #include "allocator/slow_path.h"
 #include "base/bits.h"
@@ -228,7 +227,7 @@ void* HardenedHeap::AllocateBelow(const BlockRequest& request) {
   void* start = Take(request, &block, &zeroed);
   if (TCMALLOC_UNLIKELY(start == nullptr)) return nullptr;
   if (request.zeroed) {
-    if (!zeroed) ClearBlock(start, request.size);
+    if (!zeroed) std::memset(start, 0, request.size);
   } else {
     std::memset(start, kFreshFill, std::min(request.size, kFreshBytes));
   }

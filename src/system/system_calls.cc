@@ -48,10 +48,6 @@ ssize_t ProcessMadvise(int process, const iovec* ranges, size_t n, int advice, u
   return ::syscall(kSysProcessMadvise, process, ranges, n, advice, flags);
 }
 
-TCMALLOC_COLD int Mincore(void* start, size_t bytes, unsigned char* in_core) {
-  return static_cast<int>(::syscall(SYS_mincore, start, bytes, in_core));
-}
-
 int Mprotect(void* start, size_t bytes, int protection) {
   return static_cast<int>(::syscall(SYS_mprotect, start, bytes, protection));
 }
@@ -263,7 +259,6 @@ constexpr SystemCalls kReal = {
     .munmap = Munmap,
     .madvise = Madvise,
     .process_madvise = ProcessMadvise,
-    .mincore = Mincore,
     .mprotect = Mprotect,
     .mremap = Mremap,
     .sbrk = ::__sbrk,

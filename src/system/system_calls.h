@@ -38,7 +38,6 @@ struct SystemCalls {
   int (*madvise)(void* start, size_t bytes, int advice);
   ssize_t (*process_madvise)(int process, const iovec* ranges, size_t n, int advice,
                              unsigned flags);
-  int (*mincore)(void* start, size_t bytes, unsigned char* in_core);
   int (*mprotect)(void* start, size_t bytes, int protection);
   void* (*mremap)(void* start, size_t old_bytes, size_t new_bytes, int flags, void* new_start);
   void* (*sbrk)(intptr_t increment);

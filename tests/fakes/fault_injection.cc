@@ -71,7 +71,6 @@ constexpr std::string_view kCallNames[] = {
     "munmap",
     "madvise",
     "process_madvise",
-    "mincore",
     "mprotect",
     "mremap",
     "sbrk",

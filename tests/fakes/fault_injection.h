@@ -21,7 +21,6 @@ enum class SystemCall : uint8_t {
   kMunmap,
   kMadvise,
   kProcessMadvise,
-  kMincore,
   kMprotect,
   kMremap,
   kSbrk,
@@ -47,7 +46,7 @@ enum class SystemCall : uint8_t {
   kPthreadCreate,
   kPthreadAtfork,
 };
-inline constexpr size_t kSystemCalls = 29;
+inline constexpr size_t kSystemCalls = 28;
 
 enum class FaultMode : uint8_t {
   kNever,
@@ -114,7 +113,6 @@ constexpr SystemCalls FaultySystemCalls() {
       .munmap = Faulty<kMunmap, &SystemCalls::munmap>::Call,
       .madvise = Faulty<kMadvise, &SystemCalls::madvise>::Call,
       .process_madvise = Faulty<kProcessMadvise, &SystemCalls::process_madvise>::Call,
-      .mincore = Faulty<kMincore, &SystemCalls::mincore>::Call,
       .mprotect = Faulty<kMprotect, &SystemCalls::mprotect>::Call,
       .mremap = Faulty<kMremap, &SystemCalls::mremap>::Call,
       .sbrk = Faulty<kSbrk, &SystemCalls::sbrk>::Call,
