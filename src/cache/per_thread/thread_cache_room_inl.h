@@ -140,9 +140,9 @@ uint32_t ThreadCache<Sources>::LongestList(uint8_t c) const {
 }
 
 // Returns true if a class may begin to drain: it is large, there is room for that, and the full
-// current list agrees with its room. Where it does not, the fast path that a signal handler has interrupted goes
-// by that room, and CorrectList by the chains of a class that does not drain. Counts the list last,
-// because a trial for which there is no room stays the next one.
+// current list agrees with its room. Where it does not, the fast path that a signal handler has
+// interrupted goes by that room, and CorrectList by the chains of a class that does not drain.
+// Counts the list last, because a trial for which there is no room stays the next one.
 template <SourceTable Sources>
 TCMALLOC_COLD bool ThreadCache<Sources>::MayBeginToDrain(uint8_t c) {
   if (source(c).SpanBytes() < DrainWatch::kLeastBytes) return false;
