@@ -130,8 +130,8 @@ class ShrinkWatch {
     const bool falls = used + kStep <= least_;
     looks_ = falls ? 0 : looks_ + 1;
     if (falls) least_ = used;
-    if (looks_ > kMostLooks || refusals_ >= kMostRefusals || used > least_ + kRegrowth)
-      shrinking_ = false;
+    const bool is_over = looks_ > kMostLooks || refusals_ >= kMostRefusals;
+    if (is_over || used > least_ + kRegrowth) shrinking_ = false;
   }
 
   bool shrinking_ = false;
