@@ -124,12 +124,10 @@ class SystemMemory {
   // refuses or does not know the advice, or if memory comes from files. Takes no lock.
   bool AdviseHuge(void* start, size_t bytes, HugeAdvice advice);
 
-  // Writes a zero to a page that reads as zero, or that nobody reads. Returns how long that took.
-  static int64_t NanosecondsToTouch(void* page) {
-    const int64_t begin = MonotonicNanoseconds();
-    *static_cast<volatile char*>(page) = 0;
-    return MonotonicNanoseconds() - begin;
-  }
+  // Writes a zero to a page that reads as zero, or that nobody reads.
+  static void Touch(void* page) { *static_cast<volatile char*>(page) = 0; }
+  // Works as MonotonicNanoseconds.
+  static int64_t Now() { return MonotonicNanoseconds(); }
 
   // Works as ReadTransparentHugepages.
   static TransparentHugepages ReadHugepageSetting() { return ReadTransparentHugepages(); }

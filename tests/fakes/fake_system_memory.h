@@ -63,7 +63,8 @@ class FakeSystemMemory {
   bool zeroed = true;                            // what Allocate says of its blocks
   bool limited = false;                          // what IsLimited says
   bool finite = false;                           // what IsFinite says
-  std::function<int64_t(void*)> touch;           // what NanosecondsToTouch says, 0 without it
+  std::function<void(void*)> on_touch;           // called for each Touch
+  int64_t now = 1;                               // what Now says
   TransparentHugepages hugepages;                // what ReadHugepageSetting says
 
   MemoryBlock Allocate(size_t bytes, size_t alignment) {
@@ -106,7 +107,10 @@ class FakeSystemMemory {
     return true;
   }
 
-  int64_t NanosecondsToTouch(void* page) const { return touch ? touch(page) : 0; }
+  void Touch(void* page) const {
+    if (on_touch) on_touch(page);
+  }
+  int64_t Now() const { return now; }
 
   bool Unmap(void* start, size_t bytes) {
     std::lock_guard<std::mutex> guard(mutex_);

@@ -30,8 +30,8 @@ namespace tcmalloc {
 //
 // A hugepage may be dear: the kernel has to move pages to make room for it, or the host of a
 // virtual machine has to find the memory. So the heap touches each one first, and after one that
-// took long leaves some out. docs/decisions/0163-hugepages-that-cost-more-than-their-pages.md. Not
-// thread safe.
+// took long leaves out those of the time that pays for it.
+// docs/decisions/0163-hugepages-that-cost-more-than-their-pages.md. Not thread safe.
 template <typename System>
 class GrowingHugepage {
  public:
@@ -45,9 +45,8 @@ class GrowingHugepage {
   // A hugepage that takes longer is dear. Page faults of all of its small pages take 0.1 to 1.3 ms,
   // and a hugepage that is at hand 0.2 to 0.5.
   static constexpr int64_t kMostNanoseconds = 1'000'000;
-  // How many are left out after a dear one: twice as many each time, until one is not.
-  static constexpr uint32_t kFewestLeftOut = 16;
-  static constexpr uint32_t kMostLeftOut = 256;
+  // Dear ones take at most this share of the time that passes.
+  static constexpr int64_t kTimeShare = 64;
 
   constexpr GrowingHugepage() = default;
 
@@ -96,10 +95,7 @@ class GrowingHugepage {
   // small pages may have been there before they went back; the kernel gives a hugepage only where
   // it has forgotten them.
   void Begin(System& system, PageRange taken, bool was_used) {
-    if (left_out_ > 0) {
-      --left_out_;
-      return;
-    }
+    if (next_ != 0 && system.Now() < next_) return;
     const PageId first = HugepageOf(taken);
     if (!Advise(system, first, HugeAdvice::kHugepage)) return;
     if (was_used) ForgetSmallPages(system, first);
@@ -111,14 +107,10 @@ class GrowingHugepage {
   // Returns a page of the hugepage that Begin has asked for, which is one of those that were taken,
   // the first time; then none, which is 0.
   PageId TakeUntouched() { return std::exchange(untouched_, PageId()); }
-  // Notes how long the first touch of a hugepage took.
-  void NoteTouched(int64_t nanoseconds) {
-    if (nanoseconds <= kMostNanoseconds) {
-      step_ = 0;
-    } else if (step_ < kMostLeftOut) {
-      step_ = step_ > 0 ? 2 * step_ : kFewestLeftOut;
-    }
-    left_out_ = step_;
+  // Notes when the first touch of a hugepage began and ended.
+  void NoteTouched(int64_t begin, int64_t end) {
+    const int64_t nanoseconds = end - begin;
+    next_ = nanoseconds > kMostNanoseconds ? end + nanoseconds * kTimeShare : 0;
   }
 
   // Notes that a span got these pages, of which `grown` were not resident.
@@ -164,14 +156,13 @@ class GrowingHugepage {
     return taken;
   }
 
-  Length short_;           // growth by short spans that long ones did not use up
-  PageId begun_;           // its first page; 0 if there is none
-  PageId used_to_;         // behind the last of its pages that were taken
-  PageId last_;            // the first page of the last one that was asked for
-  PageId untouched_;       // see TakeUntouched
-  uint32_t apart_ = 0;     // hugepages that did not follow the one before
-  uint32_t step_ = 0;      // how many were to be left out last; 0 after one that was not dear
-  uint32_t left_out_ = 0;  // how many are still to be left out
+  Length short_;        // growth by short spans that long ones did not use up
+  PageId begun_;        // its first page; 0 if there is none
+  PageId used_to_;      // behind the last of its pages that were taken
+  PageId last_;         // the first page of the last one that was asked for
+  PageId untouched_;    // see TakeUntouched
+  int64_t next_ = 0;    // after a dear one, the time before which no other is asked for
+  uint32_t apart_ = 0;  // hugepages that did not follow the one before
   bool setting_known_ = false;
   bool wanted_ = false;
 };

@@ -239,9 +239,11 @@ void ClassicPageHeap<System>::TouchHugepage() {
   const PageId page = growing_hugepage_.TakeUntouched();
   if (page == PageId()) return;
   lock_.Unlock();
-  const int64_t nanoseconds = this->system_.NanosecondsToTouch(page.start());
+  const int64_t begin = this->system_.Now();
+  this->system_.Touch(page.start());
+  const int64_t end = this->system_.Now();
   lock_.Lock();
-  growing_hugepage_.NoteTouched(nanoseconds);
+  growing_hugepage_.NoteTouched(begin, end);
 }
 
 template <typename System>

@@ -61,17 +61,6 @@ class GrowingHugepageTest : public PageHeapFixture<TestHeap> {
     growing->Begin(heap_.system, taken, false);
   }
 
-  // Returns how many hugepages are left out before one is asked for.
-  uint32_t LeftOut(Growing* growing) {
-    const PageId first = PageId::Containing(heap_.system.begin());
-    uint32_t left_out = 0;
-    for (; !growing->is_begun(); ++left_out) {
-      growing->Begin(heap_.system, {first, Length(1)}, false);
-    }
-    growing->End(heap_.system);
-    return left_out - 1;
-  }
-
   static constexpr uintptr_t kFirst = Growing::kLeastHeap.pages() / kHuge;
   Span* large_ = nullptr;
 };
@@ -184,9 +173,9 @@ class DearHugepageTest : public GrowingHugepageTest {
  protected:
   DearHugepageTest() {
     MakeLarge();
-    heap_.system.touch = [this](void* page) {
+    heap_.system.on_touch = [this](void* page) {
       touched_.push_back(static_cast<char*>(page));
-      return cost_;
+      heap_.system.now += cost_;
     };
   }
 
@@ -210,36 +199,31 @@ TEST_F(DearHugepageTest, EachIsTouchedOnceInTheSpanThatBeginsIt) {
 }
 
 TEST_F(DearHugepageTest, TheLockIsFreeMeanwhile) {
-  heap_.system.touch = [this](void*) {
-    heap_->Delete(heap_->New(Length(1)));
-    return int64_t{0};
-  };
+  heap_.system.on_touch = [this](void*) { heap_->Delete(heap_->New(Length(1))); };
   New(1);
   EXPECT_EQ(advice().size(), 1u);
 }
 
-TEST_F(DearHugepageTest, WhatItCostsIsKnownToTheHeap) {
+TEST_F(DearHugepageTest, ThoseAtHandAreAskedForOneAfterTheOther) {
   cost_ = Growing::kMostNanoseconds;
   EXPECT_EQ(Grow(4), 4u);
-  cost_ = kDear;
-  EXPECT_EQ(Grow(1), 1u);
-  EXPECT_EQ(Grow(Growing::kFewestLeftOut), 0u);
-  EXPECT_EQ(Grow(1), 1u);
 }
 
-TEST_F(DearHugepageTest, EachDearOneDoublesWhatIsLeftOut) {
-  Growing growing;
-  for (uint32_t left_out = Growing::kFewestLeftOut; left_out <= Growing::kMostLeftOut;
-       left_out *= 2) {
-    growing.NoteTouched(kDear);
-    EXPECT_EQ(LeftOut(&growing), left_out);
-  }
-  growing.NoteTouched(kDear);
-  EXPECT_EQ(LeftOut(&growing), Growing::kMostLeftOut);
-  growing.NoteTouched(0);
-  EXPECT_EQ(LeftOut(&growing), 0u);
-  growing.NoteTouched(kDear);
-  EXPECT_EQ(LeftOut(&growing), Growing::kFewestLeftOut);
+TEST_F(DearHugepageTest, TimeThatPassesPaysForADearOne) {
+  cost_ = kDear;
+  EXPECT_EQ(Grow(4), 1u);
+  heap_.system.now += Growing::kTimeShare * kDear - 1;
+  EXPECT_EQ(Grow(1), 0u);
+  heap_.system.now += 1;
+  EXPECT_EQ(Grow(4), 1u);
+}
+
+TEST_F(DearHugepageTest, AfterOneAtHandOthersFollowAtOnce) {
+  cost_ = kDear;
+  EXPECT_EQ(Grow(1), 1u);
+  heap_.system.now += Growing::kTimeShare * kDear;
+  cost_ = 0;
+  EXPECT_EQ(Grow(4), 4u);
 }
 
 TEST_F(DearHugepageTest, ARefusedOneIsNotTouched) {
