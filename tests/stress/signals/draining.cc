@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "stress/signals/extension.h"
 #include "stress/signals/ledger.h"
@@ -104,6 +105,15 @@ bool Drains(const Draining& c) {
 
 size_t FrontEndBytes() { return Extension::Property("tcmalloc.current_total_thread_cache_bytes"); }
 
+// Makes a class so large that it may drain, by blocks that stay in use. Every second one goes, so
+// that the spans have as much room as those of a class that shrinks.
+void Enlarge(size_t size) {
+  constexpr size_t kBytes = size_t{3} << 20;
+  std::vector<void*> made(kBytes / size);
+  for (void*& block : made) block = std::malloc(size);
+  for (size_t i = 0; i < made.size(); i += 2) std::free(made[i]);
+}
+
 bool Learn(Draining* c) {
   Fill(*c);
   while (first < last && !Drains(*c)) ++c->frees;
@@ -169,6 +179,7 @@ constexpr InterruptedOperation kLong[] = {
 }  // namespace
 
 bool LearnToDrain() {
+  for (const Draining& c : {small, middle, large}) Enlarge(c.size);
   return Learn(&small) && Learn(&middle) && Learn(&large) && small.allocations >= kSome &&
          middle.allocations >= kSome;
 }
