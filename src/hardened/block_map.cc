@@ -63,11 +63,8 @@ bool BlockMap::HasPart(size_t part) const {
 // Maps a part of the root that is not mapped yet. Returns false if there is no memory.
 bool BlockMap::MapPart(size_t part) {
   if (!may_grow_) return false;
-  // Another thread may have been faster, which kernels before 4.17 do not tell. Nobody else maps
-  // anything there.
-  if (!MapPartOfLoneTable(root_ + part * kPartEntries, kPartEntries * sizeof(*root_))) {
-    return HasPart(part);
-  }
+  // Another thread may have been faster, and not have noted that yet.
+  if (!MapPartOfLoneTable(root_ + part * kPartEntries, kPartEntries * sizeof(*root_))) return false;
   // Release pairs with the acquire in HasPart.
   parts_[part / 64].fetch_or(uint64_t{1} << part % 64, std::memory_order_release);
   return true;

@@ -44,7 +44,7 @@ constexpr Places kPlacesForLoneTable[] = {{32 * kTiB, 4 * kTiB}, {256 * kGiB, 64
 size_t MostTableBytes() { return std::max(AddressSpaceLimit() / kLimitShare, kSmallestTable); }
 
 // Maps the bytes of a table at `address`, or anywhere if that is 0. Returns null if they cannot be
-// had there.
+// had there, with EEXIST in errno if something is there already.
 uint8_t* MapTable(uintptr_t address, size_t bytes) {
   void* table = system_calls.mmap(
       reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
@@ -54,6 +54,7 @@ uint8_t* MapTable(uintptr_t address, size_t bytes) {
   // Kernels before 4.17 do not know the flag and map elsewhere.
   if (address != 0 && reinterpret_cast<uintptr_t>(table) != address) {
     system_calls.munmap(table, bytes);
+    errno = EEXIST;
     return nullptr;
   }
   // One written byte must not make 2 MiB resident.

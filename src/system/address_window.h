@@ -45,7 +45,7 @@ AddressWindow ReserveAddressWindow(int page_shift, size_t table_bytes, uint64_t 
 // Map the beginning of a table, at an address that `random` picks and behind which the kernel
 // places nothing by itself for `room` bytes, and parts of it there. They are zero. The first
 // returns null if that cannot be had; the second returns false, but true if the part is there
-// already and the kernel says so, as it does since 4.17. May change errno.
+// already: nobody else maps anything there. May change errno.
 void* MapLoneTable(size_t bytes, size_t room, uint64_t random);
 [[nodiscard]] bool MapPartOfLoneTable(void* part, size_t bytes);
 
