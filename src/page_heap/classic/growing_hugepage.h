@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "base/attributes.h"
 #include "base/bits.h"
@@ -91,22 +90,19 @@ class GrowingHugepage {
     const bool is_unused = unused.first <= first && first + kPagesPerHugePage <= unused.end();
     return is_unused && (apart_ < kMostApart || !IsApart(first));
   }
-  // Asks for that hugepage, or leaves it out. None must be begun. Keeps errno. If it `was_used`,
-  // small pages may have been there before they went back; the kernel gives a hugepage only where
-  // it has forgotten them.
-  void Begin(System& system, PageRange taken, bool was_used) {
-    if (next_ != 0 && system.Now() < next_) return;
+  // Asks for that hugepage, or leaves it out and returns false. None must be begun. Keeps errno. If
+  // it `was_used`, small pages may have been there before they went back; the kernel gives a
+  // hugepage only where it has forgotten them.
+  bool Begin(System& system, PageRange taken, bool was_used) {
+    if (next_ != 0 && system.Now() < next_) return false;
     const PageId first = HugepageOf(taken);
-    if (!Advise(system, first, HugeAdvice::kHugepage)) return;
+    if (!Advise(system, first, HugeAdvice::kHugepage)) return false;
     if (was_used) ForgetSmallPages(system, first);
     if (IsApart(first)) ++apart_;
     begun_ = used_to_ = last_ = first;
-    untouched_ = taken.end() - Length(1);
+    return true;
   }
 
-  // Returns a page of the hugepage that Begin has asked for, which is one of those that were taken,
-  // the first time; then none, which is 0.
-  PageId TakeUntouched() { return std::exchange(untouched_, PageId()); }
   // Notes when the first touch of a hugepage began and ended.
   void NoteTouched(int64_t begin, int64_t end) {
     const int64_t nanoseconds = end - begin;
@@ -160,7 +156,6 @@ class GrowingHugepage {
   PageId begun_;        // its first page; 0 if there is none
   PageId used_to_;      // behind the last of its pages that were taken
   PageId last_;         // the first page of the last one that was asked for
-  PageId untouched_;    // see TakeUntouched
   int64_t next_ = 0;    // after a dear one, the time before which no other is asked for
   uint32_t apart_ = 0;  // hugepages that did not follow the one before
   bool setting_known_ = false;

@@ -156,9 +156,9 @@ class ClassicPageHeap final : public PageHeapBase<System, HeapSpans> {
   // Takes them out of a returned one, by the hugepage that they begin if it can be had.
   TCMALLOC_COLD Span* TakeByHugepage(Span* found, Length n, const Placement& placement)
       TCMALLOC_REQUIRES(lock_);
-  // Touches the hugepage that was begun for the span that the caller has just taken, if one was.
-  // Lets go of the lock meanwhile, so the growth must have been noted.
-  TCMALLOC_COLD void TouchHugepage() TCMALLOC_REQUIRES(lock_);
+  // Touches a hugepage that has just begun, in a page of the span that the caller has taken. Lets
+  // go of the lock meanwhile, so the growth must have been noted.
+  TCMALLOC_COLD void TouchHugepage(PageId page) TCMALLOC_REQUIRES(lock_);
   // Returns true if n pages from `unused` would begin a hugepage but for the end of the heap,
   // behind which the system may add more.
   TCMALLOC_ALWAYS_INLINE bool LacksEnd(const Span* unused, Length n) const TCMALLOC_REQUIRES(lock_);
@@ -225,19 +225,18 @@ Span* ClassicPageHeap<System>::TakeByHugepage(Span* found, Length n, const Place
   Span* span = spans_.Take(found, n, placement);
   if (span == nullptr) return nullptr;
   const PageRange taken{span->first, n};
+  bool is_begun = false;
   if (growing_hugepage_.Begins(taken, unused)) {
     if (growing_hugepage_.is_begun()) EndHugepage();
-    growing_hugepage_.Begin(this->system_, taken, this->HasReleased());
+    is_begun = growing_hugepage_.Begin(this->system_, taken, this->HasReleased());
   }
   growing_hugepage_.NoteGrown(taken, n);
-  TouchHugepage();
+  if (is_begun) TouchHugepage(taken.end() - Length(1));
   return span;
 }
 
 template <typename System>
-void ClassicPageHeap<System>::TouchHugepage() {
-  const PageId page = growing_hugepage_.TakeUntouched();
-  if (page == PageId()) return;
+void ClassicPageHeap<System>::TouchHugepage(PageId page) {
   lock_.Unlock();
   const int64_t begin = this->system_.Now();
   this->system_.Touch(page.start());
